@@ -1,0 +1,167 @@
+package call
+
+import "slices"
+
+// Facts is what a call means, computed once by the tool from the canonical
+// arguments. Gates, the question to the person, the audit record and the risk
+// chain use these facts and nothing else. What cannot be resolved before
+// running is listed under Unknown and is never treated as harmless.
+type Facts struct {
+	Summary    string      `json:"summary"`              // one line a person understands
+	Text       string      `json:"-"`                    // canonical text that permission globs match (the command, the path, the URL)
+	Cwd        Path        `json:"-"`                    // where relative paths start; zero when the tool has none
+	Commands   []Command   `json:"commands,omitempty"`   // every command position
+	Reads      []Path      `json:"reads,omitempty"`      // named reads
+	Writes     []Path      `json:"writes,omitempty"`     // named writes, moves and deletes
+	URLs       []URL       `json:"urls,omitempty"`       // every URL the call reaches for
+	Unknown    []Unknown   `json:"unknown,omitempty"`    // what could not be decided, and why
+	Constructs []Construct `json:"constructs,omitempty"` // shell constructs a rule may ask about
+	Env        []EnvVar    `json:"env,omitempty"`        // environment set for later programs
+	Loosening  []Loosening `json:"loosening,omitempty"`  // what the call asks for beyond the base policy
+	Parse      *ParseError `json:"parse,omitempty"`      // the command could not be read; nothing else is reliable
+}
+
+// Pos is a place in the text the words came from. Lines and columns count from
+// 1; zero means no position.
+type Pos struct {
+	Line   uint `json:"line,omitempty"`
+	Column uint `json:"column,omitempty"`
+}
+
+// Command is one command position with its words resolved as far as possible.
+type Command struct {
+	Name string   `json:"name"`           // basename the deny table matches; "" when unknown
+	Argv []string `json:"argv"`           // resolved words; an unresolved word as written
+	Path string   `json:"path,omitempty"` // real path when the program word is a path
+	Via  string   `json:"via,omitempty"`  // what runs it: "", "env", "sh -c", "find -exec", "xargs", …
+	Pos
+}
+
+// Place is where a path lies. The zero value is unknown and is never treated
+// as harmless.
+type Place uint8
+
+// The places.
+const (
+	PlaceUnknown   Place = iota // could not be decided
+	PlaceSecret                 // always unreadable, or matched by deny_read
+	PlaceOutside                // neither readable by default nor secret
+	PlaceSystem                 // readable by default, not writable
+	PlaceDevice                 // /dev/null and the like: readable and writable
+	PlaceScratch                // private /tmp, /dev/shm, sandbox caches: writable
+	PlaceWorkspace              // inside a workspace root: writable
+)
+
+// String returns the lower-case name used in explain and audit.
+func (p Place) String() string {
+	switch p {
+	case PlaceSecret:
+		return "secret"
+	case PlaceOutside:
+		return "outside"
+	case PlaceSystem:
+		return "system"
+	case PlaceDevice:
+		return "device"
+	case PlaceScratch:
+		return "scratch"
+	case PlaceWorkspace:
+		return "workspace"
+	case PlaceUnknown:
+		return "unknown"
+	}
+	return "unknown"
+}
+
+// Writable reports whether the sandbox lets a command write there.
+func (p Place) Writable() bool {
+	return p == PlaceDevice || p == PlaceScratch || p == PlaceWorkspace
+}
+
+// Readable reports whether a read there needs nobody's leave.
+func (p Place) Readable() bool { return p == PlaceSystem || p.Writable() }
+
+// Path is one named path, resolved through symbolic links.
+type Path struct {
+	Text       string `json:"text,omitempty"` // as written
+	Path       string `json:"path"`           // absolute and resolved
+	Place      Place  `json:"-"`
+	Inside     bool   `json:"inside"`                // inside a workspace root
+	Protected  string `json:"protected,omitempty"`   // the protected name it is, or lies below
+	Secret     string `json:"secret,omitempty"`      // the rule that makes it secret
+	Root       bool   `json:"root,omitempty"`        // a workspace root itself
+	HoldsDeny  string `json:"holds_deny,omitempty"`  // a folder that holds a secret or outside place (matters for recursive reads and deletes)
+	Recursive  bool   `json:"recursive,omitempty"`   // everything below is meant too
+	ImplicitBy string `json:"implicit_by,omitempty"` // not written by the caller: the implied "." of grep -r and the like
+	By         string `json:"by,omitempty"`          // command or tool that names it
+	Op         string `json:"op,omitempty"`          // read, write, delete, move, mode, redirect
+	Pos
+}
+
+// URL is one destination, already parsed and normalised.
+type URL struct {
+	URL    string `json:"url"` // redacted: no userinfo
+	Scheme string `json:"scheme"`
+	Host   string `json:"host"` // lower-case ASCII (punycode), no trailing dot, no brackets
+	Port   int    `json:"port"` // explicit or the scheme's default
+	Path   string `json:"path,omitempty"`
+	Fault  string `json:"fault,omitempty"` // stable code when the text is not acceptable as a URL: bad_url, userinfo, scheme
+	Why    string `json:"why,omitempty"`   // what is wrong, for the reason
+}
+
+// Unknown is one word or text that cannot be resolved before running.
+type Unknown struct {
+	Text string `json:"text"`
+	Why  string `json:"why"`
+	Code bool   `json:"code,omitempty"` // its value decides what runs
+	Pos
+}
+
+// Construct is a shell construct that rules may ask about.
+type Construct struct {
+	Kind   string `json:"kind"` // "$( )", "``", "<( )", ">( )", "<<<", "eval"
+	Text   string `json:"text"`
+	AsCode bool   `json:"as_code,omitempty"` // its result is run as code
+	Pos
+}
+
+// EnvVar is one environment variable set for a later program.
+type EnvVar struct {
+	Name string `json:"name"`
+	How  string `json:"how"` // prefix, assignment, export, env, call
+	Pos
+}
+
+// Loosening is one thing a call asks for beyond the base policy.
+type Loosening struct {
+	Field string `json:"field"` // argument name: allow_domains, allow_write, network
+	Value string `json:"value"`
+	Never string `json:"never,omitempty"` // why it can never be granted; "" = may be asked for
+}
+
+// ParseError says why a command could not be read.
+type ParseError struct {
+	Message    string `json:"message"`
+	Suggestion string `json:"suggestion,omitempty"`
+	Pos
+}
+
+// Clone returns a copy that shares nothing with f.
+func (f Facts) Clone() Facts {
+	f.Commands = slices.Clone(f.Commands)
+	for i := range f.Commands {
+		f.Commands[i].Argv = slices.Clone(f.Commands[i].Argv)
+	}
+	f.Reads = slices.Clone(f.Reads)
+	f.Writes = slices.Clone(f.Writes)
+	f.URLs = slices.Clone(f.URLs)
+	f.Unknown = slices.Clone(f.Unknown)
+	f.Constructs = slices.Clone(f.Constructs)
+	f.Env = slices.Clone(f.Env)
+	f.Loosening = slices.Clone(f.Loosening)
+	if f.Parse != nil {
+		p := *f.Parse
+		f.Parse = &p
+	}
+	return f
+}
