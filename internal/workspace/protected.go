@@ -1,0 +1,170 @@
+package workspace
+
+import (
+	"os"
+	"slices"
+	"strings"
+)
+
+// protectedNames are the names that no tool may change, at any depth of a
+// workspace: they decide what other programs run.
+func protectedNames() []string {
+	return []string{".husky", ".mcp.json", ".vscode", ".idea", ".devcontainer", ".claude", ".cursor", ".codex", ".envrc"}
+}
+
+// startupFiles are protected as well when a workspace holds the caller's home.
+func startupFiles() []string {
+	return []string{
+		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile",
+		".zlogin", ".kshrc", ".inputrc", ".gitconfig", ".config/fish/config.fish", ".config/git/config",
+	}
+}
+
+// protectedName returns the protected name that p is or lies below, "" when
+// there is none. Letters are compared without regard to case, because a file
+// system may do so.
+func (w *Workspace) protectedName(root, p string) string {
+	if p == root {
+		return ""
+	}
+	rel := p[len(strings.TrimSuffix(root, "/"))+1:]
+	parts := strings.Split(rel, "/")
+	for i, c := range parts {
+		if !strings.HasPrefix(c, ".") {
+			continue
+		}
+		for _, n := range protectedNames() {
+			if strings.EqualFold(c, n) {
+				return n
+			}
+		}
+		if strings.EqualFold(c, ".git") {
+			if n := gitProtected(parts[i+1:]); n != "" {
+				return n
+			}
+		}
+	}
+	if w.home != "" && within(root, w.home) && within(w.home, p) {
+		for _, n := range startupFiles() {
+			if within(w.home+"/"+n, p) {
+				return "~/" + n
+			}
+		}
+	}
+	return ""
+}
+
+// gitProtected judges the components after ".git".
+func gitProtected(rest []string) string {
+	if len(rest) == 0 {
+		return ".git"
+	}
+	if n := gitName(rest[0]); n != "" {
+		return ".git/" + n
+	}
+	switch {
+	case strings.EqualFold(rest[0], "worktrees") && len(rest) > 2:
+		if n := gitName(rest[2]); n != "" {
+			return ".git/worktrees/*/" + n
+		}
+	case strings.EqualFold(rest[0], "modules") && len(rest) > 2:
+		return moduleProtected(rest[2:])
+	}
+	return ""
+}
+
+// moduleProtected judges what follows the first component of a submodule's
+// name, which may have several.
+func moduleProtected(rest []string) string {
+	for _, c := range rest {
+		if n := gitName(c); n != "" {
+			return ".git/modules/*/" + n
+		}
+		if slices.Contains([]string{"refs", "logs", "objects", "info", "lfs"}, c) {
+			return ""
+		}
+	}
+	return ""
+}
+
+func gitName(c string) string {
+	for _, n := range []string{"hooks", "config", "config.worktree"} {
+		if strings.EqualFold(c, n) {
+			return n
+		}
+	}
+	return ""
+}
+
+// ProtectedIn returns the existing protected paths of a root that can be found
+// without walking it: its own entries, its .git and the submodules in it. The
+// .git folder itself is not listed, because git works in it.
+func (w *Workspace) ProtectedIn(root string) []string {
+	var out []string
+	for _, n := range names(root) {
+		p := root + "/" + n
+		switch name := w.protectedName(root, p); name {
+		case "":
+		case ".git":
+			out = append(out, gitProtectedIn(p)...)
+		default:
+			out = append(out, p)
+		}
+	}
+	if w.home != "" && within(root, w.home) {
+		for _, n := range startupFiles() {
+			if p := w.home + "/" + n; exists(p) {
+				out = append(out, p)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// GuardedIn returns the paths of [Workspace.ProtectedIn] that git itself has
+// to rewrite (its config files): a sandbox may leave them writable if it
+// verifies them after a command.
+func (w *Workspace) GuardedIn(root string) []string {
+	return slices.DeleteFunc(w.ProtectedIn(root), func(p string) bool {
+		return !strings.Contains(p, "/.git/") || strings.HasSuffix(p, "/hooks")
+	})
+}
+
+func gitProtectedIn(git string) []string {
+	var out []string
+	for _, n := range []string{"hooks", "config", "config.worktree"} {
+		if p := git + "/" + n; exists(p) {
+			out = append(out, p)
+		}
+	}
+	return append(out, modulesProtectedIn(git+"/modules", 3, new(256))...)
+}
+
+// modulesProtectedIn looks for submodules; their names may have several
+// components. The budget bounds how many folders are looked at.
+func modulesProtectedIn(dir string, depth int, budget *int) []string {
+	var out []string
+	for _, n := range names(dir) {
+		if *budget--; *budget < 0 || depth == 0 {
+			return out
+		}
+		p := dir + "/" + n
+		if exists(p + "/HEAD") {
+			for _, g := range []string{"hooks", "config", "config.worktree"} {
+				if exists(p + "/" + g) {
+					out = append(out, p+"/"+g)
+				}
+			}
+			out = append(out, modulesProtectedIn(p+"/modules", depth-1, budget)...)
+			continue
+		}
+		out = append(out, modulesProtectedIn(p, depth-1, budget)...)
+	}
+	return out
+}
+
+func exists(p string) bool {
+	_, err := os.Lstat(p)
+	return err == nil
+}

@@ -1,0 +1,196 @@
+package workspace
+
+import (
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/zeph-tools/zeph-mcp-tools/call"
+)
+
+// The kernel's own limits: a path, and the links followed in one.
+const (
+	maxPath  = 4096
+	maxLinks = 40
+)
+
+// Resolve says where text, written by a command whose working directory is
+// cwd, really leads, and what that place is. It only looks at directory
+// entries: nothing is opened. Symbolic links are followed component by
+// component, so ".." after a link is the parent of the link's target; what does
+// not exist is kept as written. With followLast false a link in the last
+// component is itself, as for rm, mv and ln.
+func (w *Workspace) Resolve(cwd, text string, followLast bool) call.Path {
+	return w.resolve(cwd, text, followLast, false)
+}
+
+// ResolveFile is [Workspace.Resolve] for the file tools: a relative path starts
+// at the first root, and /proc, /dev and /run are never readable.
+func (w *Workspace) ResolveFile(text string, followLast bool) call.Path {
+	return w.resolve(w.roots[0], text, followLast, true)
+}
+
+func (w *Workspace) resolve(cwd, text string, followLast, fileTool bool) call.Path {
+	if text == "" || len(text) >= maxPath || strings.ContainsRune(text, 0) {
+		return unknown(text, "")
+	}
+	full := w.tilde(text)
+	if !strings.HasPrefix(full, "/") {
+		if !strings.HasPrefix(cwd, "/") || strings.ContainsRune(cwd, 0) {
+			return unknown(text, "")
+		}
+		full = cwd + "/" + full
+	}
+	k := walker{w: w, cwd: cwd, fileTool: fileTool, cur: "/", follow: followLast}
+	k.push(full)
+	if !k.run() {
+		return unknown(text, k.cur)
+	}
+	out := w.classify(text, k.cur, fileTool)
+	if k.secret != "" && out.Secret == "" {
+		out.Place, out.Secret = call.PlaceSecret, k.secret
+	}
+	if k.protected != "" && out.Protected == "" {
+		out.Protected = k.protected
+	}
+	return out
+}
+
+// walker follows one path from the root of the file system.
+type walker struct {
+	w         *Workspace
+	cwd       string
+	fileTool  bool
+	follow    bool
+	cur       string   // resolved so far; absolute and clean
+	todo      []string // components still to walk, the next one last
+	links     int
+	buf       [256]byte
+	secret    string // a link on the way is itself secret
+	protected string // a link on the way is itself protected
+}
+
+// push puts the components of p before what is left to walk. A trailing slash
+// stays visible as a last ".".
+func (k *walker) push(p string) {
+	parts := strings.Split(p, "/")
+	for i := len(parts) - 1; i >= 0; i-- {
+		switch {
+		case parts[i] != "":
+			k.todo = append(k.todo, parts[i])
+		case i == len(parts)-1 && len(k.todo) == 0 && i > 0:
+			k.todo = append(k.todo, ".")
+		}
+	}
+}
+
+// run walks to the end. It returns false when too many links were met.
+func (k *walker) run() bool {
+	for len(k.todo) > 0 {
+		c := k.todo[len(k.todo)-1]
+		k.todo = k.todo[:len(k.todo)-1]
+		switch c {
+		case ".":
+		case "..":
+			k.cur = parent(k.cur)
+		default:
+			if !k.step(strings.TrimSuffix(k.cur, "/") + "/" + c) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// step walks into next, through a link if it is one.
+func (k *walker) step(next string) bool {
+	last := len(k.todo) == 0
+	if target, ok := k.virtual(next, last); ok {
+		k.cur = target
+		return true
+	}
+	if last && !k.follow {
+		k.cur = next
+		return true
+	}
+	target, ok := k.readlink(next)
+	if !ok { // not a link, missing, or not ours to see
+		k.cur = next
+		return true
+	}
+	k.note(next)
+	if k.links++; k.links > maxLinks || target == "" {
+		k.cur = next
+		return false
+	}
+	if strings.HasPrefix(target, "/") {
+		k.cur = "/"
+	}
+	k.push(target)
+	return true
+}
+
+// readlink reads a link without allocating for what is none.
+func (k *walker) readlink(p string) (string, bool) {
+	n, err := syscall.Readlink(p, k.buf[:])
+	switch {
+	case err != nil:
+		return "", false
+	case n < len(k.buf):
+		return string(k.buf[:n]), true
+	}
+	target, err := os.Readlink(p)
+	return target, err == nil
+}
+
+// note remembers when a link that is followed is itself secret or protected:
+// what it leads to must not be judged more leniently than its name.
+func (k *walker) note(link string) {
+	root, inside := k.w.rootOf(link)
+	if k.secret == "" {
+		k.secret = k.w.secretOf(link, inside, false)
+	}
+	if inside && k.protected == "" {
+		k.protected = k.w.protectedName(root, link)
+	}
+}
+
+// virtual handles the places where the links of this process are not those of
+// the one that will open the path: /proc, the descriptors in /dev, and /tmp,
+// which is private to the session.
+func (k *walker) virtual(next string, last bool) (string, bool) {
+	switch {
+	case within("/proc", next):
+		if k.fileTool {
+			k.secret = "/proc of the server"
+		}
+		if last && !k.follow {
+			return next, true
+		}
+		return k.procLink(next), true
+	case next == "/dev/stdin", next == "/dev/stdout", next == "/dev/stderr", within("/dev/fd", next):
+		return next, true
+	case within("/tmp", next), within("/dev/shm", next):
+		_, inRoot := k.w.rootOf(next)
+		return next, !inRoot
+	}
+	return "", false
+}
+
+// procLink reads the links of /proc that lead back into the file system.
+func (k *walker) procLink(next string) string {
+	f := strings.Split(next, "/") // "", proc, PID, …
+	if len(f) > 4 && f[3] == "task" {
+		f = append(f[:3:3], f[5:]...)
+	}
+	if len(f) != 4 {
+		return next
+	}
+	switch {
+	case f[3] == "root":
+		return "/"
+	case f[3] == "cwd" && strings.HasPrefix(k.cwd, "/"):
+		return k.w.Resolve("/", k.cwd, true).Path
+	}
+	return next
+}
