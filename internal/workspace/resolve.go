@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -74,10 +75,10 @@ type walker struct {
 // stays visible as a last ".".
 func (k *walker) push(p string) {
 	parts := strings.Split(p, "/")
-	for i := len(parts) - 1; i >= 0; i-- {
+	for i, c := range slices.Backward(parts) {
 		switch {
-		case parts[i] != "":
-			k.todo = append(k.todo, parts[i])
+		case c != "":
+			k.todo = append(k.todo, c)
 		case i == len(parts)-1 && len(k.todo) == 0 && i > 0:
 			k.todo = append(k.todo, ".")
 		}

@@ -91,8 +91,8 @@ func (w *Workspace) loadSecrets() {
 	}
 }
 
-// rootIsHome reports whether /root is the caller's own home.
-func (w *Workspace) rootIsHome() bool { return w.uid == 0 && w.home == "/root" }
+// rootIsHome reports whether /root is the caller's own home, or holds it.
+func (w *Workspace) rootIsHome() bool { return w.uid == 0 && within("/root", w.home) }
 
 // homesDir is where the homes of ordinary users are.
 func homesDir() string {
@@ -167,10 +167,8 @@ func (w *Workspace) isLifted(p, rule string) bool {
 	if _, ok := w.rootOf(p); ok {
 		return true
 	}
-	// The caller's own home below /root or another home, and a package
-	// manager's prefix that is a home only in name.
-	return w.home != "" && rule == ruleRootHome && w.home != "/root" && within(w.home, p) ||
-		within("/home/linuxbrew/.linuxbrew", p)
+	// A package manager's prefix that is a home only in name.
+	return within("/home/linuxbrew/.linuxbrew", p)
 }
 
 // Secrets returns the existing places a sandbox must hide, without doubles and

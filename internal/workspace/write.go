@@ -81,10 +81,13 @@ func Fstat(f *os.File) (*Info, error) {
 
 func newInfo(name string, st *unix.Stat_t) *Info {
 	return &Info{
-		name: name, size: st.Size, mode: fileMode(uint32(st.Mode)), mtime: modTime(st),
-		Ino: st.Ino, Dev: uint64(st.Dev), Links: uint64(st.Nlink), UID: st.Uid, GID: st.Gid,
+		name: name, size: st.Size, mode: fileMode(uint32(wide(st.Mode))), mtime: modTime(st),
+		Ino: st.Ino, Dev: wide(st.Dev), Links: wide(st.Nlink), UID: st.Uid, GID: st.Gid,
 	}
 }
+
+// wide evens out the field types of the systems we build for.
+func wide[T ~int32 | ~uint16 | ~uint32 | ~uint64](v T) uint64 { return uint64(v) }
 
 // fileMode turns the kernel's mode into Go's.
 func fileMode(m uint32) fs.FileMode {

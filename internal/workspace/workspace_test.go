@@ -1,0 +1,176 @@
+package workspace
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/zeph-tools/zeph-mcp-tools/internal/workspace/workspacetest"
+)
+
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	base := workspacetest.Base(t)
+	home := base + "/home"
+	mkdir(t, home+"/.ssh/x")
+	mkdir(t, base+"/ws")
+	write(t, base+"/file", "x")
+	tests := []struct {
+		name string
+		cfg  Config
+		want string
+	}{
+		{"none", Config{}, "no workspace folder"},
+		{"missing", Config{Roots: []string{base + "/missing"}}, "roots[0]"},
+		{"file", Config{Roots: []string{base + "/file"}}, "not a folder"},
+		{"slash", Config{Roots: []string{"/"}}, "--workspace"},
+		{"home", Config{Roots: []string{home}}, "home folder"},
+		{"tilde", Config{Roots: []string{"~/"}}, "home folder"},
+		{"secret", Config{Roots: []string{home + "/.ssh/x"}}, "secret place"},
+		{"allowed", Config{Roots: []string{base + "/ws"}, AllowedPaths: []string{"/"}}, "allowed_paths[0]"},
+		{"empty", Config{Roots: []string{" "}}, "roots[0]: the path is empty"},
+		{"nul", Config{Roots: []string{"a\x00"}}, "NUL"},
+		{"glob", Config{Roots: []string{base + "/ws"}, DenyRead: []string{"ok", "a[", "{"}}, "tools.file.deny_read[1]"},
+		{"glob2", Config{Roots: []string{base + "/ws"}, DenyRead: []string{"ok", "a[", "{"}}, "tools.file.deny_read[2]"},
+		{"allow", Config{Roots: []string{base + "/ws"}, AllowRead: []string{"[z-"}}, "tools.file.allow_read[0]"},
+		{"user", Config{Roots: []string{base + "/ws"}, DenyRead: []string{"~bob/x"}}, "another user"},
+		{"blank", Config{Roots: []string{base + "/ws"}, DenyRead: []string{""}}, "pattern is empty"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Open(tt.cfg, Env{Home: home})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error = %v, want %q in it", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestRootsAreCanonicalAndMerged(t *testing.T) {
+	t.Parallel()
+	base := workspacetest.Base(t)
+	mkdir(t, base+"/real/inner")
+	mkdir(t, base+"/other")
+	if err := os.Symlink("real", base+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	w, err := Open(Config{
+		Roots: []string{base + "/link", base + "/real/inner", base + "/real"}, AllowedPaths: []string{base + "/other"},
+	}, Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{base + "/real", base + "/other"}, w.Roots()); diff != "" {
+		t.Error(diff)
+	}
+	for _, spelling := range []string{base + "/link/x", base + "/real/x"} {
+		if p := w.Resolve("/", spelling, true); !p.Inside || p.Path != base+"/real/x" {
+			t.Errorf("%s: %+v", spelling, p)
+		}
+	}
+	if got := w.Rel(base + "/real/inner"); got != "inner" {
+		t.Error(got)
+	}
+	if got := w.Rel(base + "/other"); got != base+"/other" {
+		t.Error(got)
+	}
+}
+
+func TestDefaultIsValid(t *testing.T) {
+	t.Parallel()
+	if err := Default().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(c *Config) { c.DenyRead = []string{"**/.env", "~/notes.txt", "/nowhere"} })
+	if err := os.Symlink(f.out, f.home+"/.aws"); err != nil {
+		t.Fatal(err)
+	}
+	got := f.Secrets()
+	for _, want := range []string{
+		f.home + "/.ssh", f.home + "/.netrc", f.home + "/.cargo/credentials.toml", f.home + "/notes.txt",
+		f.ws + "/.env", f.home + "/.aws", f.out,
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is missing in %v", want, got)
+		}
+	}
+	for _, p := range got {
+		if p == "/etc/passwd" || p == "/nowhere" || p == f.home || within(p, f.ws) {
+			t.Errorf("%s must not be hidden", p)
+		}
+		if _, err := os.Lstat(p); err != nil {
+			t.Error(err)
+		}
+	}
+	if !slices.IsSorted(got) {
+		t.Error("not sorted")
+	}
+}
+
+func TestSecretsLeaveTheWorkspaceVisible(t *testing.T) {
+	t.Parallel()
+	if got := around("/a", []string{"/a"}, 8); got != nil {
+		t.Error(got)
+	}
+	base := workspacetest.Base(t)
+	mkdir(t, base+"/u/proj/x")
+	mkdir(t, base+"/u/other")
+	write(t, base+"/u/f", "")
+	want := []string{base + "/u/f", base + "/u/other"}
+	if diff := cmp.Diff(want, around(base+"/u", []string{base + "/u/proj"}, 8)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestProtectedIn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	want := []string{
+		f.ws + "/.envrc", f.ws + "/.git/config", f.ws + "/.git/hooks", f.ws + "/.git/modules/libs/a/config",
+		f.ws + "/.git/modules/libs/a/hooks", f.ws + "/.husky", f.ws + "/.vscode",
+	}
+	if diff := cmp.Diff(want, f.ProtectedIn(f.ws)); diff != "" {
+		t.Error(diff)
+	}
+	want = []string{f.ws + "/.git/config", f.ws + "/.git/modules/libs/a/config"}
+	if diff := cmp.Diff(want, f.GuardedIn(f.ws)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestScratch(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	a, err := f.Scratch("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := f.Scratch("../../b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a == b || !within(f.state, a) || !within(f.state, b) {
+		t.Errorf("%s %s", a, b)
+	}
+	if info, err := os.Stat(a); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+	host, err := f.HostPath("a", f.Resolve(f.ws, "/tmp/x/y", true))
+	if err != nil || host != a+"/x/y" {
+		t.Errorf("%s %v", host, err)
+	}
+	if host, err := f.HostPath("a", f.Resolve(f.ws, "file.txt", true)); err != nil || host != f.ws+"/file.txt" {
+		t.Errorf("%s %v", host, err)
+	}
+	if _, err := f.HostPath("a", f.Resolve(f.ws, "~/.ssh/id", true)); err == nil {
+		t.Error("a secret has a host path")
+	}
+}
