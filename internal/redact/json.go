@@ -6,21 +6,27 @@ import (
 	"strings"
 )
 
-// JSON replaces secrets in a JSON text: every string value as
-// [Redactor.Command] does, lists of strings also as the words of one command,
-// and the whole value of a key with a telling name. Order and numbers stay as
-// they are. A text that is not valid JSON is replaced as a whole.
+// JSON replaces secrets in a JSON text: every string value as [Redactor.Text]
+// does, and the whole value of a key with a telling name. Order and numbers
+// stay as they are. A text that is not valid JSON is replaced as a whole.
 func (r *Redactor) JSON(raw json.RawMessage) (json.RawMessage, int) {
-	return r.rewrite(raw, true)
+	return r.rewrite(raw, rewriter{text: r.Text, byKey: true})
 }
 
-// Values is [Redactor.JSON] without regard to the names of keys, for texts
+// Kept is [Redactor.JSON] for what is kept: strings are treated as
+// [Redactor.Command] does, and lists of strings also as the words of one
+// command.
+func (r *Redactor) Kept(raw json.RawMessage) (json.RawMessage, int) {
+	return r.rewrite(raw, rewriter{text: r.Command, argv: r.Argv, byKey: true})
+}
+
+// KeptValues is [Redactor.Kept] without regard to the names of keys, for texts
 // whose keys are our own.
-func (r *Redactor) Values(raw json.RawMessage) (json.RawMessage, int) {
-	return r.rewrite(raw, false)
+func (r *Redactor) KeptValues(raw json.RawMessage) (json.RawMessage, int) {
+	return r.rewrite(raw, rewriter{text: r.Command, argv: r.Argv})
 }
 
-func (r *Redactor) rewrite(raw json.RawMessage, byKey bool) (json.RawMessage, int) {
+func (r *Redactor) rewrite(raw json.RawMessage, w rewriter) (json.RawMessage, int) {
 	if len(raw) == 0 {
 		return raw, 0
 	}
@@ -30,19 +36,21 @@ func (r *Redactor) rewrite(raw json.RawMessage, byKey bool) (json.RawMessage, in
 	if !r.suspicious(string(raw)) && !bytes.Contains(raw, []byte(`\u`)) {
 		return raw, 0
 	}
-	w := &rewriter{r: r, src: raw, byKey: byKey}
+	w.src = raw
 	w.value()
 	return w.out.Bytes(), w.n
 }
 
 // rewriter copies valid JSON, replacing string values on the way.
 type rewriter struct {
-	r     *Redactor
-	src   []byte
-	pos   int
+	text  func(string) (string, int)
+	argv  func([]string) ([]string, int) // nil: lists of strings are nothing special
 	byKey bool
-	out   bytes.Buffer
-	n     int
+
+	src []byte
+	pos int
+	out bytes.Buffer
+	n   int
 }
 
 func (w *rewriter) value() {
@@ -52,7 +60,7 @@ func (w *rewriter) value() {
 		w.container('}', w.member)
 	case '[':
 		if words, end, ok := w.words(); ok {
-			w.argv(words, end)
+			w.list(words, end)
 			return
 		}
 		w.container(']', w.value)
@@ -140,7 +148,7 @@ func (w *rewriter) skip() {
 func (w *rewriter) str() {
 	from, to := w.literal()
 	text := unquote(w.src[from:to])
-	out, n := w.r.Command(text)
+	out, n := w.text(text)
 	if n == 0 {
 		w.out.Write(w.src[from:to])
 		return
@@ -151,6 +159,9 @@ func (w *rewriter) str() {
 
 // words reads the list at pos when it holds strings only and more than one.
 func (w *rewriter) words() (words []string, end int, ok bool) {
+	if w.argv == nil {
+		return nil, 0, false
+	}
 	start := w.pos
 	defer func() { w.pos = start }()
 	w.pos++
@@ -168,11 +179,11 @@ func (w *rewriter) words() (words []string, end int, ok bool) {
 	return words, w.pos + 1, len(words) > 1
 }
 
-// argv redacts each word alone and then the words as one command line, so that
+// list redacts each word alone and then the words as one command line, so that
 // a flag and its value are seen together.
-func (w *rewriter) argv(words []string, end int) {
+func (w *rewriter) list(words []string, end int) {
 	w.pos = end
-	out, n := w.r.Argv(words)
+	out, n := w.argv(words)
 	w.n += n
 	w.out.WriteByte('[')
 	for i, word := range out {

@@ -101,7 +101,7 @@ func (r *Redactor) suspicious(s string) bool {
 			}
 		}
 	}
-	return false
+	return strings.Contains(lower, "cookie") // only as the name of a key
 }
 
 func (ru rule) triggered(lower string) bool {

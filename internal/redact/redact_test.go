@@ -116,15 +116,24 @@ func TestJSON(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, _ := r.JSON(json.RawMessage(tt.in))
+			got, _ := r.Kept(json.RawMessage(tt.in))
 			if diff := cmp.Diff(tt.want, string(got)); diff != "" {
 				t.Fatal(diff)
 			}
 		})
 	}
-	got, n := r.Values(json.RawMessage(`{"secret":"~/.ssh","x":"TOKEN=abc"}`))
+	got, n := r.KeptValues(json.RawMessage(`{"secret":"~/.ssh","x":"TOKEN=abc"}`))
 	if want := `{"secret":"~/.ssh","x":"TOKEN=«[redacted:value]»"}`; string(got) != want || n != 1 {
-		t.Errorf("Values = %s, %d", got, n)
+		t.Errorf("KeptValues = %s, %d", got, n)
+	}
+}
+
+func TestJSONLeavesTextToWorkWith(t *testing.T) {
+	t.Parallel()
+	in := `{"content":"password = os.Getenv(\"X\")","argv":["mysql","-pabc"],"token":"x","url":"https://u:p@h/"}`
+	want := `{"content":"password = os.Getenv(\"X\")","argv":["mysql","-pabc"],"token":"«[redacted:value]»","url":"https://u:«[redacted:url-password]»@h/"}`
+	if got, n := redact.New().JSON(json.RawMessage(in)); string(got) != want || n != 2 {
+		t.Errorf("JSON = %s, %d", got, n)
 	}
 }
 
@@ -140,7 +149,7 @@ func FuzzRedact(f *testing.F) {
 			t.Fatalf("changed without a count: %q", out)
 		}
 		r.Command(in)
-		if j, _ := r.JSON(json.RawMessage(in)); len(in) > 0 && !json.Valid(j) {
+		if j, _ := r.Kept(json.RawMessage(in)); len(in) > 0 && !json.Valid(j) {
 			t.Fatalf("JSON(%q) = %q", in, j)
 		}
 	})
