@@ -463,7 +463,10 @@ func TestEndpoint(t *testing.T) {
 	defer srv.Close()
 	var events []Event
 	report := func(e Event) { events = append(events, e) }
-	p := newPolicy(t, func(c *Config) { c.AllowedDomains = []string{"only.example.com"}; c.DeniedDomains = []string{"evil.com"} })
+	p := newPolicy(t, func(c *Config) {
+		c.AllowedDomains = []string{"only.example.com"}
+		c.DeniedDomains = []string{"evil.com"}
+	})
 	cfg := EndpointConfig{URL: srv.URL + "/search?fixed=1", AllowPrivate: true, Timeout: 5 * time.Second, MaxBodyBytes: 1024}
 	e, err := NewEndpoint(cfg, p, report)
 	if err != nil {

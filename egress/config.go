@@ -47,19 +47,7 @@ func (c Config) Validate() error {
 	bad := func(key, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("tools.scrape.%s: "+format, append([]any{key}, args...)...))
 	}
-	for i, d := range c.AllowedDomains {
-		key := fmt.Sprintf("allowed_domains[%d]", i)
-		if _, err := parsePattern(d); err != nil {
-			bad(key, "%w", err)
-		} else if _, err := netip.ParseAddr(strings.Trim(d, "[]")); err == nil {
-			bad(key, "an address cannot be allowed, only a domain name")
-		}
-	}
-	for i, d := range c.DeniedDomains {
-		if _, err := parsePattern(d); err != nil {
-			bad(fmt.Sprintf("denied_domains[%d]", i), "%w", err)
-		}
-	}
+	errs = append(errs, c.validateDomains()...)
 	for i, p := range c.AllowedPorts {
 		if p < 1 || p > 65535 {
 			bad(fmt.Sprintf("allowed_ports[%d]", i), "%d is not a port", p)
@@ -78,4 +66,21 @@ func (c Config) Validate() error {
 		bad("user_agent", "must be printable ASCII")
 	}
 	return errors.Join(errs...)
+}
+
+func (c Config) validateDomains() []error {
+	var errs []error
+	for i, d := range c.AllowedDomains {
+		if _, err := parsePattern(d); err != nil {
+			errs = append(errs, fmt.Errorf("tools.scrape.allowed_domains[%d]: %w", i, err))
+		} else if _, err := netip.ParseAddr(strings.Trim(d, "[]")); err == nil {
+			errs = append(errs, fmt.Errorf("tools.scrape.allowed_domains[%d]: an address cannot be allowed, only a domain name", i))
+		}
+	}
+	for i, d := range c.DeniedDomains {
+		if _, err := parsePattern(d); err != nil {
+			errs = append(errs, fmt.Errorf("tools.scrape.denied_domains[%d]: %w", i, err))
+		}
+	}
+	return errs
 }

@@ -9,6 +9,7 @@ package egress
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -16,8 +17,6 @@ import (
 	"net/netip"
 	"net/url"
 	"time"
-
-	"crypto/x509"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 )

@@ -106,7 +106,7 @@ func (r *Response) StatusError() *call.Error {
 func RetryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if n, err := strconv.Atoi(text); err == nil {
-		return min(max(time.Duration(n), 0), 3600) * time.Second
+		return time.Second * time.Duration(min(max(n, 0), 3600))
 	}
 	if t, err := http.ParseTime(text); err == nil {
 		return min(max(time.Until(t), 0), time.Hour).Round(time.Second)

@@ -45,30 +45,11 @@ func parse(text string) (call.URL, *url.URL) {
 	fault := func(code, why string) (call.URL, *url.URL) {
 		return call.URL{URL: RedactURL(text), Scheme: schemeOf(text), Fault: code, Why: why}, nil
 	}
-	scheme := schemeOf(text)
-	switch {
-	case scheme == "" && (text == "" || !clean(text)):
-		return fault(CodeBadURL, "this is not a URL")
-	case scheme == "":
-		return fault(CodeScheme, "the URL does not start with https://")
-	case scheme != "https":
-		return fault(CodeScheme, "only https is allowed, not "+scheme)
-	}
-	authority, slashes := authorityOf(text)
-	switch {
-	case !slashes:
-		return fault(CodeBadURL, "the URL has no // after https:")
-	case strings.Contains(text, `\`):
-		return fault(CodeBadURL, "the URL contains a backslash")
-	case strings.Contains(authority, "@"):
-		return fault(CodeUserinfo, "the URL carries a user name or password")
-	case len(text) > maxURL:
-		return fault(CodeBadURL, "the URL is longer than 8192 bytes")
-	case !clean(text):
-		return fault(CodeBadURL, "the URL contains spaces or control characters")
+	if code, why := lexical(text); code != "" {
+		return fault(code, why)
 	}
 	std, err := url.Parse(text)
-	if err != nil || std.Opaque != "" || strings.Contains(authority, "%") {
+	if authority, _ := authorityOf(text); err != nil || std.Opaque != "" || strings.Contains(authority, "%") {
 		return fault(CodeBadURL, "the URL cannot be read")
 	}
 	host, why := hostOf(std.Host)
@@ -80,6 +61,31 @@ func parse(text string) (call.URL, *url.URL) {
 		return fault(CodeBadURL, "the port is not between 1 and 65535")
 	}
 	return assemble(std, host, port)
+}
+
+// lexical finds the faults that show before the text is taken apart.
+func lexical(text string) (code, why string) {
+	scheme := schemeOf(text)
+	authority, slashes := authorityOf(text)
+	switch {
+	case scheme == "" && (text == "" || !clean(text)):
+		return CodeBadURL, "this is not a URL"
+	case scheme == "":
+		return CodeScheme, "the URL does not start with https://"
+	case scheme != "https":
+		return CodeScheme, "only https is allowed, not " + scheme
+	case !slashes:
+		return CodeBadURL, "the URL has no // after https:"
+	case strings.Contains(text, `\`):
+		return CodeBadURL, "the URL contains a backslash"
+	case strings.Contains(authority, "@"):
+		return CodeUserinfo, "the URL carries a user name or password"
+	case len(text) > maxURL:
+		return CodeBadURL, "the URL is longer than 8192 bytes"
+	case !clean(text):
+		return CodeBadURL, "the URL contains spaces or control characters"
+	}
+	return "", ""
 }
 
 // assemble makes both forms of an acceptable URL.
@@ -194,16 +200,20 @@ func asciiHost(host string) (string, bool) {
 		return "", false
 	}
 	for label := range strings.SplitSeq(host, ".") {
-		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-			return "", false
-		}
-		if strings.ContainsFunc(label, func(r rune) bool {
-			return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
-		}) {
+		if !isLabel(label) {
 			return "", false
 		}
 	}
 	return host, true
+}
+
+// isLabel reports whether s is one label of a host name. Underscores do not
+// belong in one, but sites that use them exist.
+func isLabel(s string) bool {
+	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
 // numeric reports whether some resolver may read the name as an IPv4 address:
