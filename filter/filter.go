@@ -126,30 +126,35 @@ func (l *line) escape(text string, at int) int {
 	}
 	switch c := s[1]; {
 	case c == '[':
-		n := 2
-		for n < len(s) && s[n] >= 0x20 && s[n] <= 0x3f {
-			n++
-		}
-		if n == len(s) || s[n] < 0x40 || s[n] > 0x7e {
+		n := span(s, 2, 0x20, 0x3f)
+		if n == len(s) || !in(s[n], 0x40, 0x7e) {
 			return n // broken off: what follows is text
 		}
 		l.control(s[2:n], s[n])
 		return n + 1
-	case c == ']' || c == 'P' || c == '^' || c == '_' || c == 'X':
+	case strings.IndexByte("]P^_X", c) >= 0:
 		return l.stringSequence(text, at)
-	case c >= 0x20 && c <= 0x2f:
-		n := 2
-		for n < len(s) && s[n] >= 0x20 && s[n] <= 0x2f {
-			n++
-		}
-		if n < len(s) && s[n] >= 0x30 && s[n] <= 0x7e {
+	case in(c, 0x20, 0x2f):
+		n := span(s, 2, 0x20, 0x2f)
+		if n < len(s) && in(s[n], 0x30, 0x7e) {
 			n++
 		}
 		return n
-	case c >= 0x30 && c <= 0x7e:
+	case in(c, 0x30, 0x7e):
 		return 2
 	}
 	return 1
+}
+
+// in reports whether c lies between lo and hi.
+func in(c, lo, hi byte) bool { return lo <= c && c <= hi }
+
+// span returns the end of the run of bytes between lo and hi that starts at n.
+func span(s string, n int, lo, hi byte) int {
+	for n < len(s) && in(s[n], lo, hi) {
+		n++
+	}
+	return n
 }
 
 // stringSequence returns the length of a sequence with a text in it, such as a
