@@ -11,11 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 )
 
-// Workspace answers questions about paths. It is immutable after [Open] and
+// Workspace answers questions about paths. It does not change after [Open] and is
 // safe for concurrent use.
 type Workspace struct {
 	roots    []string // canonical, none inside another
@@ -31,6 +32,8 @@ type Workspace struct {
 	readable []string          // readable by default besides system directories
 	deny     []pattern
 	allow    []pattern
+
+	locks [32]sync.Mutex // see [Workspace.Lock]
 }
 
 // Open builds a workspace. Roots must exist, be folders, and be neither "/"

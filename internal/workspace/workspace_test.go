@@ -1,6 +1,8 @@
 package workspace
 
 import (
+	"errors"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/zeph-tools/zeph-mcp-tools/call"
 	"github.com/zeph-tools/zeph-mcp-tools/internal/workspace/workspacetest"
 )
 
@@ -172,5 +175,59 @@ func TestScratch(t *testing.T) {
 	}
 	if _, err := f.HostPath("a", f.Resolve(f.ws, "~/.ssh/id", true)); err == nil {
 		t.Error("a secret has a host path")
+	}
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	for path, want := range map[string][2]string{
+		"flie.txt":        {"not_found", "did you mean file.txt?"},
+		"sub/deeep/b.txt": {"not_found", "did you mean sub/deep?"},
+		"sub/zzzzzzzz":    {"not_found", "find_path"},
+		"sub":             {"is_folder", "list_directory"},
+		"file.txt/x":      {"not_folder", "list_directory"},
+		"/etc/shadow":     {"refused", "workspace"},
+	} {
+		p := f.ResolveFile(path, true)
+		_, err := f.OpenFile("s", p, os.O_RDONLY, 0)
+		var ce *call.Error
+		if !errors.As(f.Explain("s", "path", p, err), &ce) {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if ce.Code != want[0] || ce.Field != "path" || !strings.Contains(ce.Suggestion, want[1]) || !strings.Contains(ce.Message, path) {
+			t.Errorf("%s: %+v", path, ce)
+		}
+	}
+	if err := f.Explain("s", "path", call.Path{}, io.ErrUnexpectedEOF); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error(err)
+	}
+}
+
+func TestArgument(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	for _, bad := range []string{"", "a\x00", strings.Repeat("x", 5000), "loop"} {
+		var ce *call.Error
+		if _, err := f.Argument("path", bad, true); !errors.As(err, &ce) || ce.Field != "path" || ce.Suggestion == "" {
+			t.Errorf("%.10q: %v", bad, err)
+		}
+	}
+	if p, err := f.Argument("path", "link_in", true); err != nil || p.Path != f.ws+"/sub" {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
+func TestMayHoldSecrets(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	for dir, want := range map[string]bool{f.ws: false, f.ws + "/sub": false, f.home: true, "/": true, "/etc": true} {
+		if got := f.MayHoldSecrets(dir); got != want {
+			t.Errorf("%s: %v", dir, got)
+		}
+	}
+	denied := newFixture(t, func(c *Config) { c.DenyRead = []string{"**/.env"} })
+	if !denied.MayHoldSecrets(denied.ws) {
+		t.Error("deny_read is forgotten")
 	}
 }
