@@ -1,0 +1,133 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Mode says whether commands are confined. The zero value is [ModeStrict].
+type Mode uint8
+
+// The modes.
+const (
+	ModeStrict Mode = iota // confined, or not run
+	ModeOff                // not confined; only an operator can say so
+)
+
+// MarshalText returns the word used in config.
+func (m Mode) MarshalText() ([]byte, error) {
+	if m == ModeOff {
+		return []byte("off"), nil
+	}
+	return []byte("strict"), nil
+}
+
+// UnmarshalText reads the word used in config.
+func (m *Mode) UnmarshalText(b []byte) error {
+	switch string(b) {
+	case "strict":
+		*m = ModeStrict
+	case "off":
+		*m = ModeOff
+	default:
+		return fmt.Errorf("sandbox mode %q is not known; say \"strict\" or \"off\"", b)
+	}
+	return nil
+}
+
+// UnixSockets says which local sockets a command may use. The zero value is
+// [UnixSocketsNone].
+type UnixSockets uint8
+
+// The choices.
+const (
+	UnixSocketsNone UnixSockets = iota // connected pairs only
+	UnixSocketsAll                     // every socket whose path a command can see
+)
+
+// MarshalText returns the word used in config.
+func (u UnixSockets) MarshalText() ([]byte, error) {
+	if u == UnixSocketsAll {
+		return []byte("all"), nil
+	}
+	return []byte("none"), nil
+}
+
+// UnmarshalText reads the word used in config.
+func (u *UnixSockets) UnmarshalText(b []byte) error {
+	switch string(b) {
+	case "none":
+		*u = UnixSocketsNone
+	case "all":
+		*u = UnixSocketsAll
+	default:
+		return fmt.Errorf("unix sockets %q are not known; say \"none\" or \"all\"", b)
+	}
+	return nil
+}
+
+// Config is the table [tools.sandbox]. A zero number means the kernel's or the
+// caller's own limit.
+type Config struct {
+	Mode         Mode          `toml:"mode"`
+	MinLevel     int           `toml:"min_level"`     // weakest level that may run a command
+	UnixSockets  UnixSockets   `toml:"unix_sockets"`  // which local sockets a command may use
+	MaxTimeout   time.Duration `toml:"max_timeout"`   // longest a command may take
+	KillGrace    time.Duration `toml:"kill_grace"`    // between asking a command to end and forcing it
+	IdleTimeout  time.Duration `toml:"idle_timeout"`  // a session without commands gives its processes back
+	MaxSessions  int           `toml:"max_sessions"`  // sessions that may have processes at once
+	MaxProcesses int           `toml:"max_processes"` // of one session
+	MaxOpenFiles int           `toml:"max_open_files"`
+	MaxFileSize  int64         `toml:"max_file_size"` // bytes of one file a command writes
+	TmpfsSize    int64         `toml:"tmpfs_size"`    // bytes of /dev/shm
+}
+
+// Default returns the configuration used when nothing is said.
+func Default() Config {
+	return Config{
+		MinLevel:     LevelFull,
+		MaxTimeout:   10 * time.Minute,
+		KillGrace:    2 * time.Second,
+		IdleTimeout:  10 * time.Minute,
+		MaxSessions:  64,
+		MaxProcesses: 512,
+		MaxOpenFiles: 4096,
+		MaxFileSize:  8 << 30,
+		TmpfsSize:    256 << 20,
+	}
+}
+
+// Validate reports everything that is wrong with c.
+func (c Config) Validate() error {
+	var errs []error
+	bad := func(ok bool, key, want string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("tools.sandbox.%s: %s", key, want))
+		}
+	}
+	bad(c.Mode <= ModeOff, "mode", "say \"strict\" or \"off\"")
+	bad(c.UnixSockets <= UnixSocketsAll, "unix_sockets", "say \"none\" or \"all\"")
+	bad(c.MinLevel == LevelFull, "min_level", "only level 3 exists in this version")
+	bad(c.MaxTimeout > 0, "max_timeout", "must be more than nothing, such as \"10m\"")
+	bad(c.KillGrace >= 0 && c.KillGrace <= time.Minute, "kill_grace", "must be between \"0s\" and \"1m\"")
+	bad(c.IdleTimeout > 0, "idle_timeout", "must be more than nothing, such as \"10m\"")
+	bad(c.MaxSessions > 0, "max_sessions", "must be at least 1")
+	bad(c.MaxProcesses >= 16, "max_processes", "must be at least 16, or no shell pipeline runs")
+	bad(c.MaxOpenFiles >= 64, "max_open_files", "must be at least 64")
+	bad(c.MaxFileSize > 0, "max_file_size", "must be more than nothing, in bytes")
+	bad(c.TmpfsSize >= 1<<20, "tmpfs_size", "must be at least 1048576 bytes")
+	return errors.Join(errs...)
+}
+
+// Warnings lists what in c is unsafe, for the operator to read at start.
+func (c Config) Warnings() []string {
+	var out []string
+	if c.Mode == ModeOff {
+		out = append(out, "tools.sandbox.mode = \"off\": commands run with all rights of this user, and with the network")
+	}
+	if c.UnixSockets == UnixSocketsAll {
+		out = append(out, "tools.sandbox.unix_sockets = \"all\": a command can talk to every local service whose socket it can see")
+	}
+	return out
+}

@@ -1,0 +1,103 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zeph-tools/zeph-mcp-tools/sandbox/stage"
+)
+
+// tryWalls runs the probing stage. It has an anchor of its own, so that the
+// bait it must not reach is in no session's view.
+func (s *Sandbox) tryWalls(ctx context.Context) (Report, error) {
+	var r Report
+	fail := func(step string, err error) (Report, error) {
+		return r, &UnavailableError{Step: step, Cause: err}
+	}
+	if err := os.MkdirAll(s.policy.StateDir, 0o700); err != nil {
+		return fail("make the state folder", err)
+	}
+	dir, err := os.MkdirTemp(s.policy.StateDir, "probe-")
+	if err != nil {
+		return fail("make a probe folder", err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a probe's leftovers harm nobody
+	p := stage.Probe{
+		Secret: filepath.Join(dir, "secret"), Outside: filepath.Join(dir, "outside", "file"),
+		UnixSockets: s.cfg.UnixSockets == UnixSocketsAll,
+	}
+	err = errors.Join(os.WriteFile(p.Secret, []byte("secret\n"), 0o600),
+		os.Mkdir(filepath.Dir(p.Outside), 0o700), os.WriteFile(p.Outside, nil, 0o600))
+	if err != nil {
+		return fail("make a probe file", err)
+	}
+	if p.PIDNamespace, err = os.Readlink("/proc/self/ns/pid"); err != nil {
+		return fail("look at the own namespace", err)
+	}
+	lc := net.ListenConfig{}
+	l, err := lc.Listen(ctx, "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return fail("listen on loopback", err)
+	}
+	defer l.Close() //nolint:errcheck // nothing was written through it
+	if a, ok := l.Addr().(*net.TCPAddr); ok {
+		p.Port = a.Port
+	}
+	return s.runProbe(ctx, p)
+}
+
+func (s *Sandbox) runProbe(ctx context.Context, p stage.Probe) (Report, error) {
+	var r Report
+	// The state folder is left open here, or it would hide the bait and prove
+	// nothing; nothing but the probe sees it so.
+	policy := s.policy
+	policy.CacheDir = policy.cache()
+	policy.StateDir = filepath.Join(filepath.Dir(p.Secret), "state")
+	policy.Secrets = slices.DeleteFunc(slices.Clone(policy.Secrets), func(secret string) bool { return below(p.Secret, secret) })
+	policy.Secrets = append(policy.Secrets, p.Secret)
+	cmd := Command{
+		Argv: p.Args(), Dir: "/", MaxOutput: 64 << 10, Timeout: startLimit, Grace: time.Second,
+	}
+	places, err := lookAt(policy, cmd)
+	if err != nil {
+		return r, err
+	}
+	a, err := startAnchor(s.setup(policy, cmd))
+	if err != nil {
+		return r, err
+	}
+	defer a.close()
+	r.LandlockABI = int(a.abi)
+	out, err := s.runIn(ctx, &session{anchor: a, places: places}, cmd)
+	if err != nil {
+		return r, err
+	}
+	for line := range strings.Lines(string(out.Stdout.Head)) {
+		line = strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(line, "ok "); ok {
+			r.Held = append(r.Held, name)
+		} else {
+			r.Missing = append(r.Missing, strings.TrimPrefix(line, "open "))
+		}
+	}
+	if out.ExitCode != 0 || len(r.Held) == 0 {
+		return r, &UnavailableError{
+			Step: "probe the walls", Cause: fmt.Errorf("the probe ended with %d: %s", out.ExitCode, out.Combined.Text()),
+		}
+	}
+	if len(r.Missing) > 0 {
+		return r, &UnavailableError{
+			Step: "probe the walls", Cause: fmt.Errorf("not confined: %s", strings.Join(r.Missing, "; ")),
+			Fix: "report this: the kernel accepted every step and still lets these through",
+		}
+	}
+	r.Level = LevelFull
+	return r, nil
+}

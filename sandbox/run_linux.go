@@ -1,0 +1,275 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zeph-tools/zeph-mcp-tools/sandbox/stage"
+)
+
+const (
+	readSize      = 64 << 10
+	pipeSize      = 256 << 10
+	drainLimit    = 500 * time.Millisecond // for output still in the pipes when nobody is left to write
+	overdue       = 2 * time.Second        // after force was due, before the whole session is ended
+	progressEvery = time.Second
+	silentEvery   = 10 * time.Second // a quiet command reports too, so that a client does not give up on it
+)
+
+// capture collects the output of one command. All reading happens under its
+// lock, so that the order in which the streams' parts are joined is the order
+// in which they were taken.
+type capture struct {
+	mu       sync.Mutex
+	buf      *[readSize]byte
+	streams  [2]*keeper
+	combined *keeper
+	files    [2]*os.File // our ends
+	raw      [2]syscall.RawConn
+	reading  sync.WaitGroup
+}
+
+// newCapture makes the pipes and returns the ends the command writes to.
+func newCapture(limit int64) (*capture, [2]int, error) {
+	c := &capture{combined: newKeeper(limit)}
+	var theirs [2]int
+	for i := range c.streams {
+		c.streams[i] = newKeeper(limit)
+		var p [2]int
+		err := unix.Pipe2(p[:], unix.O_CLOEXEC)
+		if err == nil {
+			// Only our end: what the command writes to has to wait for us. A bigger
+			// pipe means fewer turns; it is fine not to get one.
+			_ = unix.SetNonblock(p[0], true)
+			_, _ = unix.FcntlInt(uintptr(p[0]), unix.F_SETPIPE_SZ, pipeSize)
+			c.files[i], theirs[i] = os.NewFile(uintptr(p[0]), "output"), p[1]
+			c.raw[i], err = c.files[i].SyscallConn()
+		}
+		if err != nil {
+			c.close()
+			for _, fd := range theirs {
+				if fd > 0 {
+					_ = unix.Close(fd)
+				}
+			}
+			return nil, theirs, fmt.Errorf("make a pipe: %w", err)
+		}
+	}
+	return c, theirs, nil
+}
+
+func (c *capture) close() {
+	for _, f := range c.files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+func (c *capture) start(buffers *sync.Pool) {
+	b, ok := buffers.Get().(*[readSize]byte)
+	if !ok {
+		b = new([readSize]byte)
+	}
+	c.buf = b
+	for i := range c.files {
+		c.reading.Go(func() {
+			for c.read(i) {
+			}
+		})
+	}
+}
+
+// read takes the next part of one stream and reports whether there may be
+// more.
+func (c *capture) read(i int) (more bool) {
+	err := c.raw[i].Read(func(fd uintptr) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if i == 1 {
+			c.catchUp()
+		}
+		n, err := unix.Read(int(fd), c.buf[:])
+		if n > 0 {
+			c.take(i, n)
+		}
+		more = n > 0 || errors.Is(err, unix.EINTR)
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	return more && err == nil
+}
+
+// catchUp takes what waits on standard output before something of standard
+// error is taken: of two parts that both wait, the error more often came last.
+func (c *capture) catchUp() {
+	_ = c.raw[0].Control(func(fd uintptr) {
+		for range 4 {
+			n, err := unix.Read(int(fd), c.buf[:])
+			if err != nil || n <= 0 {
+				return
+			}
+			c.take(0, n)
+		}
+	})
+}
+
+func (c *capture) take(i, n int) {
+	c.streams[i].write(c.buf[:n])
+	c.combined.write(c.buf[:n])
+}
+
+// finish waits for the rest of the output. Whatever still holds the other end
+// open does not hold the caller up for long.
+func (c *capture) finish(buffers *sync.Pool) {
+	for _, f := range c.files {
+		_ = f.SetReadDeadline(time.Now().Add(drainLimit))
+	}
+	c.reading.Wait()
+	c.close()
+	buffers.Put(c.buf)
+}
+
+func (c *capture) total() (string, int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return lastLine(c.combined.last(512)), c.combined.total
+}
+
+// runIn runs a command in a standing session.
+func (s *Sandbox) runIn(ctx context.Context, ses *session, cmd Command) (Outcome, error) {
+	c, theirs, err := newCapture(cmd.MaxOutput)
+	if err != nil {
+		return Outcome{}, err
+	}
+	began := time.Now()
+	start := &stage.Start{Argv: cmd.Argv, Env: cmd.Env, Dir: cmd.Dir, Self: cmd.Argv[0] == stage.NameProbe}
+	ended, err := ses.anchor.run(start, theirs[0], theirs[1])
+	for _, fd := range theirs {
+		_ = unix.Close(fd)
+	}
+	if err != nil {
+		c.close()
+		return Outcome{}, err
+	}
+	c.start(&s.buffers)
+	var out Outcome
+	end, err := s.await(ctx, ses, cmd, start.ID, c, ended, &out)
+	c.finish(&s.buffers)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if end.Step != "" {
+		return Outcome{}, s.notStarted(end)
+	}
+	out.Duration = time.Since(began)
+	out.Killed, out.Survivors = int(end.Killed), int(end.Survivors)
+	out.Stdout, out.Stderr, out.Combined = c.streams[0].stream(), c.streams[1].stream(), c.combined.stream()
+	if s.Confined() {
+		out.Level = LevelFull
+	}
+	setExit(&out, syscall.WaitStatus(end.Status))
+	return out, nil
+}
+
+// notStarted sorts why a command was not started: a wall that could not be
+// built is ours, a program that does not exist is the caller's.
+func (s *Sandbox) notStarted(end *stage.Exit) error {
+	switch end.Step {
+	case "tag", "set no_new_privs", "restrict file access", "drop capabilities", "filter system calls", "open /dev/null":
+		return unavailable(end.Step, syscall.Errno(end.Errno))
+	}
+	return &StartError{Step: end.Step, Cause: syscall.Errno(end.Errno)}
+}
+
+// await waits for the command's end, and brings it about when it is due.
+func (s *Sandbox) await(
+	ctx context.Context, ses *session, cmd Command, id uint64, c *capture, ended <-chan *stage.Exit, out *Outcome,
+) (*stage.Exit, error) {
+	limit := time.NewTimer(cmd.Timeout)
+	defer limit.Stop()
+	var report <-chan time.Time
+	if cmd.Progress != nil {
+		tick := time.NewTicker(progressEvery)
+		defer tick.Stop()
+		report = tick.C
+	}
+	tell := reporter(cmd.Progress, c)
+	cancelled := ctx.Done()
+	var giveUp <-chan time.Time
+	stop := func() {
+		ses.anchor.stop(id, cmd.Grace)
+		cancelled = nil
+		limit.Stop()
+		giveUp = time.After(cmd.Grace + overdue)
+	}
+	for {
+		select {
+		case end := <-ended:
+			if end != nil {
+				return end, nil
+			}
+			if out.TimedOut || out.Cancelled {
+				// The whole session had to go; nothing of it is left.
+				return &stage.Exit{Status: uint32(syscall.SIGKILL)}, nil
+			}
+			return nil, fmt.Errorf("the sandbox session ended while a command was running: %w", ses.anchor.cause())
+		case <-cancelled:
+			out.Cancelled = true
+			stop()
+		case <-limit.C:
+			out.TimedOut = true
+			stop()
+		case <-giveUp:
+			giveUp = nil
+			s.log.WarnContext(ctx, "a command could not be ended; its session is ended", "session", cmd.Session)
+			go ses.anchor.close()
+		case <-report:
+			tell()
+		}
+	}
+}
+
+// reporter returns the function that reports progress once a second: when
+// there is something new, and once in a while when there is not.
+func reporter(progress func(string, int64), c *capture) func() {
+	if progress == nil {
+		return func() {}
+	}
+	var told int64
+	quiet := time.Duration(0)
+	return func() {
+		line, total := c.total()
+		quiet += progressEvery
+		if total == told && quiet < silentEvery {
+			return
+		}
+		told, quiet = total, 0
+		progress(line, total)
+	}
+}
+
+func setExit(out *Outcome, ws syscall.WaitStatus) {
+	if ws.Signaled() {
+		out.ExitCode = 128 + int(ws.Signal())
+		out.Signal = unix.SignalName(ws.Signal())
+		return
+	}
+	out.ExitCode = ws.ExitStatus()
+}
+
+// cause is why an anchor is gone.
+func (a *anchor) cause() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.why == nil {
+		return errors.New("it is not known why")
+	}
+	return a.why
+}

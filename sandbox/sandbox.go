@@ -1,0 +1,196 @@
+// Package sandbox runs commands confined. It is the only place that starts a
+// process.
+//
+// Each session has one anchor: a small process of this same binary that is the
+// first in namespaces of its own and builds the session's view of the file
+// system once (see package stage). A command costs little more than starting
+// it plainly, because the walls already stand. When they cannot be built, no
+// command runs: nothing here falls back to less.
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The levels of confinement.
+const (
+	LevelNone = 0 // not confined
+	LevelFull = 3 // namespaces, read-only view, Landlock, no capabilities, system call filter
+)
+
+// ErrUnavailable means that a command could not be confined and was not run.
+var ErrUnavailable = errors.New("the sandbox is not available")
+
+// UnavailableError says why a command could not be confined. It is an
+// [ErrUnavailable].
+type UnavailableError struct {
+	Step  string // what was being done
+	Cause error
+	Fix   string // what a person can do about it
+}
+
+// Error returns cause and fix in one line.
+func (e *UnavailableError) Error() string {
+	s := fmt.Sprintf("%v: %s: %v", ErrUnavailable, e.Step, e.Cause)
+	if e.Fix != "" {
+		s += " (" + e.Fix + ")"
+	}
+	return s
+}
+
+// Is reports whether target is [ErrUnavailable].
+func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailable }
+
+// Unwrap returns the cause.
+func (e *UnavailableError) Unwrap() error { return e.Cause }
+
+// StartError means that the sandbox stands but the program could not be
+// started: it does not exist, or its folder does not.
+type StartError struct {
+	Step  string
+	Cause error
+}
+
+// Error returns what could not be done and why.
+func (e *StartError) Error() string { return fmt.Sprintf("%s: %v", e.Step, e.Cause) }
+
+// Unwrap returns the cause.
+func (e *StartError) Unwrap() error { return e.Cause }
+
+// Command is one program to run. It never gets an input.
+type Command struct {
+	Session string   // whose anchor runs it; "" is a session like any other
+	Scratch string   // folder of the host that is /tmp inside; "" = a private one in memory
+	Argv    []string // program and arguments; a bare name is looked up in Env's PATH
+	Dir     string   // absolute
+	Env     []string // all of the environment
+	// Timeout ends the command and all it started; zero means the longest
+	// allowed. Grace is the time between asking and forcing; zero means the
+	// configured one.
+	Timeout, Grace time.Duration
+	MaxOutput      int64                              // bytes kept of each stream, half from each end; zero keeps none
+	Progress       func(lastLine string, bytes int64) // at most once a second, from one goroutine; may be nil
+	ExtraWrite     []string                           // more writable places, real paths that exist
+}
+
+// Outcome is how a command ended.
+type Outcome struct {
+	ExitCode    int    // 128+n when signal n ended it
+	Signal      string // name of that signal
+	TimedOut    bool
+	Cancelled   bool
+	OutOfMemory bool // never set without a memory limit of the kernel
+	Stdout      Stream
+	Stderr      Stream
+	Combined    Stream // both, in the order they arrived
+	Duration    time.Duration
+	Killed      int // processes it left behind, ended with it
+	Survivors   int // processes that could not be ended
+	Level       int // how it was confined
+}
+
+// Sandbox runs commands. It is safe for concurrent use.
+type Sandbox struct {
+	cfg    Config
+	policy Policy
+	log    *slog.Logger
+
+	probing sync.Mutex
+	report  *Report // nil = not probed
+
+	buffers sync.Pool // of arrays to read output into
+
+	mu       sync.Mutex
+	closed   bool
+	sessions map[string]*session
+}
+
+// New returns a sandbox. It starts nothing.
+func New(cfg Config, policy Policy, log *slog.Logger) (*Sandbox, error) {
+	if log == nil {
+		return nil, errors.New("sandbox needs a logger")
+	}
+	if err := errors.Join(cfg.Validate(), policy.Validate()); err != nil {
+		return nil, err
+	}
+	policy.Roots = slices.Clone(policy.Roots)
+	policy.Secrets = slices.Clone(policy.Secrets)
+	policy.ReadOnly = slices.Clone(policy.ReadOnly)
+	return &Sandbox{
+		cfg: cfg, policy: policy, log: log.With("component", "sandbox"),
+		sessions: map[string]*session{},
+	}, nil
+}
+
+// Confined reports whether commands are confined at all.
+func (s *Sandbox) Confined() bool { return s.cfg.Mode != ModeOff }
+
+// CacheDir is the folder for caches that commands may write. It exists once a
+// command has run.
+func (s *Sandbox) CacheDir() string { return s.policy.cache() }
+
+// Run runs a command to its end and ends everything it started. A command that
+// fails is an Outcome; an error means it did not run ([ErrUnavailable], a
+// [StartError], a cancelled context) or its end is not known.
+func (s *Sandbox) Run(ctx context.Context, cmd Command) (Outcome, error) {
+	if err := s.check(&cmd); err != nil {
+		return Outcome{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Outcome{}, err
+	}
+	if s.Confined() {
+		if r := s.Probe(ctx); r.Err != nil {
+			return Outcome{}, r.Err
+		}
+	}
+	for try := 0; ; try++ {
+		ses, err := s.acquire(ctx, cmd)
+		if err != nil {
+			return Outcome{}, err
+		}
+		out, err := s.runIn(ctx, ses, cmd)
+		s.release(ses)
+		if errors.Is(err, errRetired) && try < 3 {
+			continue // it ended between being found and being used; nothing ran
+		}
+		return out, err
+	}
+}
+
+func (s *Sandbox) check(cmd *Command) error {
+	switch {
+	case len(cmd.Argv) == 0 || cmd.Argv[0] == "":
+		return errors.New("sandbox: no program to run")
+	case !strings.HasPrefix(cmd.Dir, "/"):
+		return fmt.Errorf("sandbox: working directory %q is not absolute", cmd.Dir)
+	case cmd.MaxOutput < 0:
+		return errors.New("sandbox: negative output limit")
+	}
+	for _, l := range [][]string{cmd.Argv, cmd.Env, {cmd.Dir, cmd.Scratch}} {
+		for _, t := range l {
+			if strings.ContainsRune(t, 0) {
+				return errors.New("sandbox: a NUL character cannot be passed to a program")
+			}
+		}
+	}
+	for _, p := range append(slices.Clone(cmd.ExtraWrite), nonEmpty(cmd.Scratch)...) {
+		if !clean(p) {
+			return fmt.Errorf("sandbox: %q is not an absolute, clean path below /", p)
+		}
+	}
+	if cmd.Timeout <= 0 || cmd.Timeout > s.cfg.MaxTimeout {
+		cmd.Timeout = s.cfg.MaxTimeout
+	}
+	if cmd.Grace <= 0 || cmd.Grace > s.cfg.KillGrace {
+		cmd.Grace = s.cfg.KillGrace
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zeph-tools/zeph-mcp-tools/sandbox/stage"
+)
+
+var (
+	errRetired = errors.New("the session's processes have ended")
+	errClosed  = errors.New("the sandbox is closed")
+)
+
+const startLimit = 10 * time.Second // for an anchor to stand
+
+// session is an anchor, wanted or standing, for one view of the file system.
+type session struct {
+	key    string
+	single bool          // for one command only
+	ready  chan struct{} // closed when anchor or err is set
+	anchor *anchor
+	err    error
+	places []place // what the view was made of
+
+	// Below the sandbox's lock.
+	uses int
+	used time.Time
+	idle *time.Timer
+}
+
+// place is the identity of a folder. Copies taken of it do not follow when
+// somebody puts another in its place.
+type place struct {
+	path string
+	info os.FileInfo
+}
+
+// acquire returns the session for cmd with a standing anchor, making one when
+// there is none or the folders it was made of were exchanged.
+func (s *Sandbox) acquire(ctx context.Context, cmd Command) (*session, error) {
+	single := !s.Confined() || len(cmd.ExtraWrite) > 0
+	key := strings.Join([]string{cmd.Session, cmd.Scratch}, "\x00")
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, errClosed
+	}
+	ses := s.sessions[key]
+	if single {
+		ses, key = nil, fmt.Sprintf("%s\x00%p", key, &key)
+	}
+	if ses != nil && ses.stale() {
+		s.retire(ses)
+		ses = nil
+	}
+	if ses == nil {
+		if err := s.room(); err != nil {
+			s.mu.Unlock()
+			return nil, err
+		}
+		ses = &session{key: key, single: single, ready: make(chan struct{})}
+		s.sessions[key] = ses
+		go s.start(ses, cmd)
+	}
+	ses.uses++
+	if ses.idle != nil {
+		ses.idle.Stop()
+	}
+	s.mu.Unlock()
+
+	select {
+	case <-ses.ready:
+	case <-ctx.Done():
+		s.release(ses)
+		return nil, ctx.Err()
+	}
+	if ses.err != nil {
+		s.release(ses)
+		return nil, ses.err
+	}
+	return ses, nil
+}
+
+// stale reports whether a session cannot be used any more.
+func (ses *session) stale() bool {
+	select {
+	case <-ses.ready:
+	default:
+		return false // still being made
+	}
+	if ses.err != nil || ses.anchor.ended() {
+		return true
+	}
+	for _, p := range ses.places {
+		now, err := os.Stat(p.path)
+		if err != nil || !os.SameFile(now, p.info) {
+			return true
+		}
+	}
+	return false
+}
+
+// room makes sure that one more session may stand, giving up the one that was
+// idle longest. The caller holds the lock.
+func (s *Sandbox) room() error {
+	if len(s.sessions) < s.cfg.MaxSessions {
+		return nil
+	}
+	var oldest *session
+	for _, ses := range s.sessions {
+		if ses.uses == 0 && (oldest == nil || ses.used.Before(oldest.used)) {
+			oldest = ses
+		}
+	}
+	if oldest == nil {
+		return &UnavailableError{
+			Step:  "make a session",
+			Cause: fmt.Errorf("all %d sessions are running commands", len(s.sessions)),
+			Fix:   "wait for a command to end, or raise tools.sandbox.max_sessions",
+		}
+	}
+	s.retire(oldest)
+	return nil
+}
+
+// retire forgets a session and ends its processes once nobody uses it. The
+// caller holds the lock.
+func (s *Sandbox) retire(ses *session) {
+	if s.sessions[ses.key] == ses {
+		delete(s.sessions, ses.key)
+	}
+	if ses.idle != nil {
+		ses.idle.Stop()
+	}
+	if ses.uses == 0 && ses.anchor != nil {
+		go ses.anchor.close()
+	}
+}
+
+func (s *Sandbox) release(ses *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ses.uses--
+	ses.used = time.Now()
+	if ses.uses > 0 {
+		return
+	}
+	select {
+	case <-ses.ready:
+	default:
+		return // start looks again when it is done
+	}
+	if s.closed || ses.single || s.sessions[ses.key] != ses || ses.stale() {
+		s.retire(ses)
+		return
+	}
+	if ses.idle == nil {
+		ses.idle = time.AfterFunc(s.cfg.IdleTimeout, func() { s.expire(ses) })
+		return
+	}
+	ses.idle.Reset(s.cfg.IdleTimeout)
+}
+
+func (s *Sandbox) expire(ses *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ses.uses == 0 && time.Since(ses.used) >= s.cfg.IdleTimeout {
+		s.retire(ses)
+	}
+}
+
+// start makes a session's anchor.
+func (s *Sandbox) start(ses *session, cmd Command) {
+	policy := s.policy
+	policy.Secrets = slices.Clone(policy.Secrets)
+	places, err := lookAt(policy, cmd)
+	var a *anchor
+	if err == nil {
+		a, err = startAnchor(s.setup(policy, cmd))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ses.anchor, ses.err, ses.places = a, err, places
+	if err == nil && s.closed {
+		ses.err = errClosed
+		go a.close()
+	}
+	close(ses.ready)
+	if ses.err != nil || ses.uses == 0 {
+		s.retire(ses)
+	}
+}
+
+// setup tells the anchor what to build.
+func (s *Sandbox) setup(p Policy, cmd Command) *stage.Setup {
+	m := &stage.Setup{
+		Open:        !s.Confined(),
+		UnixSockets: s.cfg.UnixSockets == UnixSocketsAll,
+		NoFile:      uint64(s.cfg.MaxOpenFiles),
+		FileSize:    uint64(s.cfg.MaxFileSize),
+		Processes:   uint64(s.cfg.MaxProcesses),
+		TmpfsBytes:  uint64(s.cfg.TmpfsSize),
+	}
+	if !m.Open {
+		m.Mounts = p.plan(cmd.Scratch, cmd.ExtraWrite)
+	}
+	return m
+}
+
+// lookAt makes the cache, and notes which folders the view is made of.
+func lookAt(p Policy, cmd Command) ([]place, error) {
+	if err := os.MkdirAll(p.cache(), 0o700); err != nil {
+		return nil, &UnavailableError{Step: "make the cache folder", Cause: err}
+	}
+	var out []place
+	for _, path := range append(slices.Clone(p.Roots), nonEmpty(cmd.Scratch)...) {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, &UnavailableError{Step: "look at the workspace", Cause: err, Fix: "the folder has to exist"}
+		}
+		out = append(out, place{path: path, info: info})
+	}
+	return out, nil
+}
+
+// Close ends every command and every anchor, and waits for them to be gone.
+func (s *Sandbox) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	all := make([]*session, 0, len(s.sessions))
+	for _, ses := range s.sessions {
+		if ses.idle != nil {
+			ses.idle.Stop()
+		}
+		all = append(all, ses)
+	}
+	s.mu.Unlock()
+	for _, ses := range all {
+		<-ses.ready
+		if ses.anchor != nil {
+			ses.anchor.close()
+		}
+	}
+	return nil
+}

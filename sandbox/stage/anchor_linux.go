@@ -1,0 +1,294 @@
+package stage
+
+import (
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	leftoverGrace = 100 * time.Millisecond // for what a command that ended left behind, such as a tee writing its last line
+	sweepLimit    = 500 * time.Millisecond // for processes to be gone after they were killed
+)
+
+// anchor is the first process of a session. It runs on the main thread, which
+// it never restricts; every command is started from a thread of its own, which
+// is restricted and thrown away.
+type anchor struct {
+	conn
+	setup   *Setup
+	rules   int // Landlock ruleset
+	filter  []unix.SockFilter
+	lastCap uintptr
+
+	mu    sync.Mutex // also held while a process is made, so that none is reaped unknown
+	byPID map[int]*command
+	byID  map[uint64]*command
+	born  chan struct{} // something to reap may exist
+}
+
+// command is one running command.
+type command struct {
+	id       uint64
+	pid      int
+	tag      int    // descriptor of the UTS namespace only its processes are in; -1 without walls
+	tagInode uint64 // what the namespace is recognised by; unique while tag is open
+	force    time.Time
+	stopping bool
+	killed   uint32
+}
+
+// serve is the life of an anchor. It ends when the control socket does, and
+// the kernel ends everything in its namespaces with it.
+func serve() {
+	a := &anchor{
+		conn:  conn{fd: ControlFD},
+		byPID: map[int]*command{}, byID: map[uint64]*command{},
+		born: make(chan struct{}, 1),
+	}
+	buf, oob := make([]byte, MaxFrame), make([]byte, unix.CmsgSpace(8*4))
+	first, _ := a.recv(buf, oob)
+	setup, ok := first.(*Setup)
+	if !ok {
+		os.Exit(1)
+	}
+	a.setup = setup
+	abi, err := a.prepare()
+	if err != nil {
+		step := "set up"
+		if s, ok := err.(*stepError); ok { //nolint:errorlint // made by this package, never wrapped
+			step = s.step
+		}
+		a.fail(step, err)
+		os.Exit(1)
+	}
+	go a.reap()
+	a.send(&Ready{LandlockABI: abi})
+	for {
+		m, fds := a.recv(buf, oob)
+		switch m := m.(type) {
+		case *Start:
+			if len(fds) != 2 {
+				os.Exit(1)
+			}
+			go a.start(m, fds)
+		case *Stop:
+			go a.stop(m)
+		default:
+			os.Exit(1)
+		}
+	}
+}
+
+// prepare builds the walls. Any failure is final.
+func (a *anchor) prepare() (uint32, error) {
+	// Nothing the server or its parents had open may reach a command.
+	if err := unix.CloseRange(ControlFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return 0, at("close inherited files", err)
+	}
+	if err := a.limit(); err != nil {
+		return 0, err
+	}
+	if a.setup.Open {
+		a.gone = a.killDescendants
+		return 0, at("adopt orphans", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+	}
+	if err := loopback(); err != nil {
+		return 0, err
+	}
+	b := builder{setup: a.setup}
+	if err := b.build(); err != nil {
+		return 0, err
+	}
+	abi, err := a.landlock()
+	if err != nil {
+		return 0, err
+	}
+	if a.filter = seccompFilter(a.setup.UnixSockets); a.filter == nil {
+		return 0, at("build system call filter", unix.ENOSYS)
+	}
+	for a.lastCap = 0; a.lastCap < 64; a.lastCap++ {
+		if _, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, a.lastCap, 0, 0, 0); err != nil {
+			break
+		}
+	}
+	deafen()
+	return abi, at("become opaque", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+}
+
+// limit sets what every command inherits.
+func (a *anchor) limit() error {
+	for _, l := range []struct {
+		what  string
+		which int
+		max   uint64
+		zero  bool
+	}{
+		{"limit core files", unix.RLIMIT_CORE, 0, true},
+		{"limit open files", unix.RLIMIT_NOFILE, a.setup.NoFile, false},
+		{"limit file size", unix.RLIMIT_FSIZE, a.setup.FileSize, false},
+	} {
+		if l.max == 0 && !l.zero {
+			continue
+		}
+		var now syscall.Rlimit
+		if err := syscall.Getrlimit(l.which, &now); err != nil {
+			return at(l.what, err)
+		}
+		v := min(l.max, now.Max)
+		// Through syscall, so that the runtime does not restore its own idea of
+		// NOFILE in a child.
+		if err := syscall.Setrlimit(l.which, &syscall.Rlimit{Cur: v, Max: v}); err != nil {
+			return at(l.what, err)
+		}
+	}
+	return nil
+}
+
+// start runs one command from a thread that is restricted first and destroyed
+// after: a thread that ends locked does not go back to the runtime.
+func (a *anchor) start(m *Start, fds []int) {
+	runtime.LockOSThread()
+	c := &command{id: m.ID, tag: -1}
+	step, err := a.spawn(c, m, fds)
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+	if err != nil {
+		if c.tag >= 0 {
+			_ = unix.Close(c.tag)
+		}
+		a.send(&Exit{ID: m.ID, Step: step, Errno: errnoOf(err)})
+		return
+	}
+	select {
+	case a.born <- struct{}{}:
+	default:
+	}
+}
+
+func (a *anchor) spawn(c *command, m *Start, fds []int) (string, error) {
+	null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "open /dev/null", err
+	}
+	defer unix.Close(null) //nolint:errcheck // nothing was written through it
+	if !a.setup.Open {
+		if step, err := a.restrict(c); err != nil {
+			return step, err
+		}
+	}
+	if st, err := os.Stat(m.Dir); err != nil {
+		return "enter " + m.Dir, err
+	} else if !st.IsDir() {
+		return "enter " + m.Dir, unix.ENOTDIR
+	}
+	path := "/proc/self/exe"
+	if !m.Self {
+		if len(m.Argv) == 0 {
+			return "run", unix.EINVAL
+		}
+		if path, err = find(m.Argv[0], m.Env, m.Dir); err != nil {
+			return "run " + m.Argv[0], err
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	pid, err := syscall.ForkExec(path, m.Argv, &syscall.ProcAttr{
+		Dir: m.Dir, Env: m.Env,
+		Files: []uintptr{uintptr(null), uintptr(fds[0]), uintptr(fds[1])},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return "run " + path, err
+	}
+	c.pid = pid
+	a.byPID[pid], a.byID[c.id] = c, c
+	if n := a.setup.Processes; n > 0 && !a.setup.Open {
+		// Only on the command: the anchor needs threads when it has used them up.
+		_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: n}, nil)
+	}
+	return "", nil
+}
+
+// restrict gives the calling thread, and all it starts, no way back: the tag
+// first, then everything that takes rights away.
+func (a *anchor) restrict(c *command) (string, error) {
+	if err := unix.Unshare(unix.CLONE_NEWUTS); err != nil {
+		return "tag", err
+	}
+	fd, err := unix.Open("/proc/thread-self/ns/uts", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "tag", err
+	}
+	c.tag = fd
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return "tag", err
+	}
+	c.tagInode = st.Ino
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return "set no_new_privs", err
+	}
+	if err := restrictSelf(a.rules); err != nil {
+		return "restrict file access", err
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return "drop capabilities", err
+	}
+	for cp := range a.lastCap {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, cp, 0, 0, 0); err != nil {
+			return "drop capabilities", err
+		}
+	}
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&hdr, &none[0]); err != nil {
+		return "drop capabilities", err
+	}
+	if err := installFilter(a.filter); err != nil {
+		return "filter system calls", err
+	}
+	return "", nil
+}
+
+// find resolves a program name the way a shell would, with the command's own
+// PATH.
+func find(name string, env []string, dir string) (string, error) {
+	for i := range len(name) {
+		if name[i] == '/' {
+			return name, nil
+		}
+	}
+	path := ""
+	for _, e := range env {
+		if len(e) > 5 && e[:5] == "PATH=" {
+			path = e[5:]
+		}
+	}
+	for path != "" {
+		d := path
+		path = ""
+		for i := range len(d) {
+			if d[i] == ':' {
+				d, path = d[:i], d[i+1:]
+				break
+			}
+		}
+		switch {
+		case d == "":
+			continue
+		case d[0] != '/':
+			d = dir + "/" + d
+		}
+		p := d + "/" + name
+		if st, err := os.Stat(p); err == nil && !st.IsDir() && unix.Access(p, unix.X_OK) == nil {
+			return p, nil
+		}
+	}
+	return "", unix.ENOENT
+}

@@ -1,0 +1,235 @@
+package stage
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// reap collects every process that ends: the commands and, as their first
+// ancestor that is left, whatever they abandoned.
+func (a *anchor) reap() {
+	for {
+		// Look without taking: a process may be taken only under the lock, when
+		// it is known whose it is.
+		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		switch err {
+		case nil:
+		case unix.ECHILD:
+			<-a.born
+			continue
+		default:
+			continue
+		}
+		var ws syscall.WaitStatus
+		a.mu.Lock()
+		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
+		c := a.byPID[pid]
+		if err != nil || pid <= 0 {
+			c = nil
+		}
+		delete(a.byPID, pid)
+		a.mu.Unlock()
+		if c == nil {
+			continue
+		}
+		if left := len(a.left(c)); left == 0 {
+			a.end(c, ws, 0)
+		} else {
+			go a.cleanUp(c, ws)
+		}
+	}
+}
+
+func (a *anchor) end(c *command, ws syscall.WaitStatus, survivors int) {
+	a.mu.Lock()
+	delete(a.byID, c.id)
+	killed := c.killed
+	a.mu.Unlock()
+	if c.tag >= 0 {
+		_ = unix.Close(c.tag)
+	}
+	a.send(&Exit{ID: c.id, Status: uint32(ws), Killed: killed, Survivors: uint32(survivors)})
+}
+
+// cleanUp ends what a command left behind: a moment to finish, then force.
+func (a *anchor) cleanUp(c *command, ws syscall.WaitStatus) {
+	until := time.Now().Add(leftoverGrace)
+	wait := time.Millisecond
+	for {
+		a.mu.Lock()
+		if c.stopping {
+			until = c.force
+		}
+		a.mu.Unlock()
+		if len(a.left(c)) == 0 || time.Now().After(until) {
+			break
+		}
+		time.Sleep(min(wait, time.Until(until)))
+		wait = min(2*wait, 20*time.Millisecond)
+	}
+	a.end(c, ws, a.kill(c))
+}
+
+// stop asks a command and all it started to end, and forces them after the
+// grace.
+func (a *anchor) stop(m *Stop) {
+	a.mu.Lock()
+	c := a.byID[m.ID]
+	if c == nil || c.stopping {
+		a.mu.Unlock()
+		return
+	}
+	c.stopping = true
+	c.force = time.Now().Add(time.Duration(m.GraceMS) * time.Millisecond)
+	a.mu.Unlock()
+	for _, pid := range a.left(c) {
+		_ = unix.Kill(pid, unix.SIGTERM)
+		_ = unix.Kill(pid, unix.SIGCONT)
+	}
+	time.Sleep(time.Until(c.force))
+	a.mu.Lock()
+	running := a.byID[m.ID] == c
+	a.mu.Unlock()
+	if running {
+		a.kill(c)
+	}
+}
+
+// kill ends everything a command started and reports what is still there when
+// the time is up. New processes made meanwhile are found by the next look.
+func (a *anchor) kill(c *command) int {
+	until := time.Now().Add(sweepLimit)
+	seen := map[int]bool{}
+	for {
+		left := a.left(c)
+		for _, pid := range left {
+			if unix.Kill(pid, unix.SIGKILL) == nil && !seen[pid] && pid != c.pid {
+				seen[pid] = true
+			}
+		}
+		if len(left) == 0 || time.Now().After(until) {
+			a.mu.Lock()
+			c.killed += uint32(len(seen))
+			a.mu.Unlock()
+			return len(left)
+		}
+		time.Sleep(500 * time.Microsecond)
+	}
+}
+
+// left lists the live processes a command started, itself included. They are
+// recognised by the namespace they were born in, which nothing inside can
+// leave; a process that hides it (a program its user may run but not read) by
+// its session.
+func (a *anchor) left(c *command) []int {
+	if c.tag < 0 {
+		return descendants(os.Getpid())
+	}
+	want := "uts:[" + strconv.FormatUint(c.tagInode, 10) + "]"
+	var out []int
+	buf := make([]byte, 64)
+	for _, pid := range processes() {
+		if pid == 1 {
+			continue
+		}
+		n, err := unix.Readlink("/proc/"+strconv.Itoa(pid)+"/ns/uts", buf)
+		switch {
+		case err == nil && string(buf[:n]) == want:
+			out = append(out, pid)
+		case err == unix.EACCES || err == unix.EPERM:
+			if a.owns(c, pid) {
+				out = append(out, pid)
+			}
+		}
+	}
+	return out
+}
+
+// owns decides on a process that cannot be looked into.
+func (a *anchor) owns(c *command, pid int) bool {
+	if sid, err := unix.Getsid(pid); err == nil && sid == c.pid {
+		return true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.byID) == 1
+}
+
+func processes() []int {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer d.Close() //nolint:errcheck // nothing was written through it
+	names, _ := d.Readdirnames(-1)
+	var out []int
+	for _, n := range names {
+		if n[0] < '0' || n[0] > '9' {
+			continue
+		}
+		if pid, err := strconv.Atoi(n); err == nil {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// killDescendants ends everything below an anchor without walls, whose end
+// would not end them.
+func (a *anchor) killDescendants() {
+	until := time.Now().Add(sweepLimit)
+	for time.Now().Before(until) {
+		left := descendants(os.Getpid())
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// descendants lists the live processes below root.
+func descendants(root int) []int {
+	children := map[int][]int{}
+	for _, pid := range processes() {
+		if ppid, live := parentOf(pid); live {
+			children[ppid] = append(children[ppid], pid)
+		}
+	}
+	var out []int
+	todo := []int{root}
+	for len(todo) > 0 {
+		next := children[todo[0]]
+		todo = append(todo[1:], next...)
+		out = append(out, next...)
+	}
+	return out
+}
+
+// parentOf reads a process's parent; live is false for one that has ended.
+func parentOf(pid int) (ppid int, live bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, false
+	}
+	end := len(b) - 1
+	for end >= 0 && b[end] != ')' { // the name may hold anything
+		end--
+	}
+	if end < 0 || end+4 > len(b) {
+		return 0, false
+	}
+	state, rest := b[end+2], b[end+4:]
+	n := 0
+	for n < len(rest) && rest[n] != ' ' {
+		n++
+	}
+	ppid, err = strconv.Atoi(string(rest[:n]))
+	return ppid, err == nil && state != 'Z' && state != 'X'
+}

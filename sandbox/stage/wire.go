@@ -1,0 +1,324 @@
+package stage
+
+import "errors"
+
+// MaxFrame is the largest frame either side sends or takes.
+const MaxFrame = 192 << 10
+
+// Errors of the frame codec.
+var (
+	ErrTooLong   = errors.New("frame is too long")
+	ErrMalformed = errors.New("frame is malformed")
+)
+
+// Op is what is done at one place of the file system.
+type Op byte
+
+// The operations. The zero Op is refused.
+const (
+	OpUnset    Op = iota
+	OpWrite       // Source appears at Path, writable
+	OpTmpfs       // an empty writable place of its own
+	OpEmpty       // an empty place that stays empty
+	OpKeep        // Path stays visible below an emptied place, read-only
+	OpPin         // Path cannot be moved away
+	OpReadOnly    // Path cannot be changed
+	OpMask        // Path cannot be read
+	OpMaskHold    // Path cannot be read but holds a writable place below
+)
+
+// Mount is one operation on the file system of a session.
+type Mount struct {
+	Op     Op
+	Path   string
+	Source string // of OpWrite; "" = Path
+}
+
+// Setup tells an anchor what walls to build. It is the first frame.
+type Setup struct {
+	Open        bool // no walls: only keep track of processes
+	UnixSockets bool // AF_UNIX sockets may be made
+	NoFile      uint64
+	FileSize    uint64
+	Processes   uint64
+	TmpfsBytes  uint64
+	Mounts      []Mount
+}
+
+// Launched is the launcher's last word.
+type Launched struct{ PID uint32 }
+
+// Ready says that the walls stand.
+type Ready struct{ LandlockABI uint32 }
+
+// Fail says which step of building the walls failed. The anchor ends.
+type Fail struct {
+	Step  string
+	Errno uint32
+}
+
+// Start runs one command. Two descriptors come with it: its standard output
+// and standard error.
+type Start struct {
+	ID   uint64
+	Self bool // run this very binary instead of Argv[0]
+	Argv []string
+	Env  []string
+	Dir  string
+}
+
+// Stop ends a command: a request to everything it started, then force.
+type Stop struct {
+	ID      uint64
+	GraceMS uint32
+}
+
+// Exit is the end of a command. When Step is set it was never started.
+type Exit struct {
+	ID        uint64
+	Status    uint32 // as wait reports it
+	Killed    uint32 // processes it had left behind
+	Survivors uint32 // processes that could not be ended
+	Step      string
+	Errno     uint32
+}
+
+// Message is one of the frames.
+type Message interface {
+	kind() byte
+	put(*writer)
+	get(*reader)
+}
+
+// Encode returns m as one frame.
+func Encode(m Message) ([]byte, error) {
+	w := writer{b: []byte{m.kind()}}
+	m.put(&w)
+	if len(w.b) > MaxFrame {
+		return nil, ErrTooLong
+	}
+	return w.b, nil
+}
+
+// Decode reads one frame. Whatever the bytes, it allocates no more than a
+// small multiple of their number.
+func Decode(b []byte) (Message, error) {
+	if len(b) == 0 || len(b) > MaxFrame {
+		return nil, ErrMalformed
+	}
+	m := blank(b[0])
+	if m == nil {
+		return nil, ErrMalformed
+	}
+	r := reader{b: b[1:]}
+	m.get(&r)
+	if r.bad || len(r.b) != 0 {
+		return nil, ErrMalformed
+	}
+	return m, nil
+}
+
+func blank(kind byte) Message {
+	switch kind {
+	case 1:
+		return &Setup{}
+	case 2:
+		return &Launched{}
+	case 3:
+		return &Ready{}
+	case 4:
+		return &Fail{}
+	case 5:
+		return &Start{}
+	case 6:
+		return &Stop{}
+	case 7:
+		return &Exit{}
+	}
+	return nil
+}
+
+func (*Setup) kind() byte    { return 1 }
+func (*Launched) kind() byte { return 2 }
+func (*Ready) kind() byte    { return 3 }
+func (*Fail) kind() byte     { return 4 }
+func (*Start) kind() byte    { return 5 }
+func (*Stop) kind() byte     { return 6 }
+func (*Exit) kind() byte     { return 7 }
+
+func (m *Setup) put(w *writer) {
+	w.flag(m.Open)
+	w.flag(m.UnixSockets)
+	w.u64(m.NoFile)
+	w.u64(m.FileSize)
+	w.u64(m.Processes)
+	w.u64(m.TmpfsBytes)
+	w.u32(uint32(len(m.Mounts)))
+	for _, x := range m.Mounts {
+		w.b = append(w.b, byte(x.Op))
+		w.text(x.Path)
+		w.text(x.Source)
+	}
+}
+
+func (m *Setup) get(r *reader) {
+	m.Open, m.UnixSockets = r.flag(), r.flag()
+	m.NoFile, m.FileSize, m.Processes, m.TmpfsBytes = r.u64(), r.u64(), r.u64(), r.u64()
+	n := r.count(9)
+	m.Mounts = make([]Mount, 0, n)
+	for range n {
+		x := Mount{Op: Op(r.byte()), Path: r.text(), Source: r.text()}
+		if x.Op == OpUnset || x.Op > OpMaskHold {
+			r.bad = true
+		}
+		m.Mounts = append(m.Mounts, x)
+	}
+}
+
+func (m *Launched) put(w *writer) { w.u32(m.PID) }
+func (m *Launched) get(r *reader) { m.PID = r.u32() }
+func (m *Ready) put(w *writer)    { w.u32(m.LandlockABI) }
+func (m *Ready) get(r *reader)    { m.LandlockABI = r.u32() }
+
+func (m *Fail) put(w *writer) {
+	w.text(m.Step)
+	w.u32(m.Errno)
+}
+func (m *Fail) get(r *reader) { m.Step, m.Errno = r.text(), r.u32() }
+
+func (m *Start) put(w *writer) {
+	w.u64(m.ID)
+	w.flag(m.Self)
+	w.list(m.Argv)
+	w.list(m.Env)
+	w.text(m.Dir)
+}
+
+func (m *Start) get(r *reader) {
+	m.ID, m.Self, m.Argv, m.Env, m.Dir = r.u64(), r.flag(), r.list(), r.list(), r.text()
+}
+
+func (m *Stop) put(w *writer) {
+	w.u64(m.ID)
+	w.u32(m.GraceMS)
+}
+func (m *Stop) get(r *reader) { m.ID, m.GraceMS = r.u64(), r.u32() }
+
+func (m *Exit) put(w *writer) {
+	w.u64(m.ID)
+	w.u32(m.Status)
+	w.u32(m.Killed)
+	w.u32(m.Survivors)
+	w.text(m.Step)
+	w.u32(m.Errno)
+}
+
+func (m *Exit) get(r *reader) {
+	m.ID, m.Status, m.Killed, m.Survivors = r.u64(), r.u32(), r.u32(), r.u32()
+	m.Step, m.Errno = r.text(), r.u32()
+}
+
+type writer struct{ b []byte }
+
+func (w *writer) u32(v uint32) { w.b = append(w.b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24)) }
+
+func (w *writer) u64(v uint64) {
+	w.u32(uint32(v))
+	w.u32(uint32(v >> 32))
+}
+
+func (w *writer) flag(v bool) {
+	if v {
+		w.b = append(w.b, 1)
+		return
+	}
+	w.b = append(w.b, 0)
+}
+
+func (w *writer) text(s string) {
+	w.u32(uint32(len(s)))
+	w.b = append(w.b, s...)
+}
+
+func (w *writer) list(l []string) {
+	w.u32(uint32(len(l)))
+	for _, s := range l {
+		w.text(s)
+	}
+}
+
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) take(n int) []byte {
+	if r.bad || n > len(r.b) {
+		r.bad = true
+		return nil
+	}
+	out := r.b[:n]
+	r.b = r.b[n:]
+	return out
+}
+
+func (r *reader) byte() byte {
+	if b := r.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *reader) flag() bool {
+	v := r.byte()
+	if v > 1 {
+		r.bad = true
+	}
+	return v == 1
+}
+
+func (r *reader) u32() uint32 {
+	b := r.take(4)
+	if b == nil {
+		return 0
+	}
+	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+}
+
+func (r *reader) u64() uint64 {
+	low := r.u32()
+	return uint64(low) | uint64(r.u32())<<32
+}
+
+// count reads the number of elements of at least size bytes each, and refuses
+// more than can follow.
+func (r *reader) count(size int) int {
+	n := r.u32()
+	if r.bad || uint64(n)*uint64(size) > uint64(len(r.b)) {
+		r.bad = true
+		return 0
+	}
+	return int(n)
+}
+
+// text reads a string. A NUL could end a path or an argument early, so it is
+// refused.
+func (r *reader) text() string {
+	b := r.take(r.count(1))
+	for _, c := range b {
+		if c == 0 {
+			r.bad = true
+			return ""
+		}
+	}
+	return string(b)
+}
+
+func (r *reader) list() []string {
+	n := r.count(4)
+	out := make([]string, 0, n)
+	for range n {
+		out = append(out, r.text())
+	}
+	return out
+}

@@ -1,0 +1,33 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"runtime"
+
+	"github.com/zeph-tools/zeph-mcp-tools/sandbox/stage"
+)
+
+// anchor does not exist here: no other kernel has the walls.
+type anchor struct{}
+
+func (*anchor) close()      {}
+func (*anchor) ended() bool { return true }
+
+func startAnchor(*stage.Setup) (*anchor, error) {
+	return nil, &UnavailableError{
+		Step: "look for a sandbox", Cause: errors.New("there is none for " + runtime.GOOS),
+		Fix: "run the server on Linux, or in a Linux container or virtual machine",
+	}
+}
+
+func (*Sandbox) tryWalls(context.Context) (Report, error) {
+	_, err := startAnchor(nil)
+	return Report{}, err
+}
+
+func (*Sandbox) runIn(context.Context, *session, Command) (Outcome, error) {
+	return Outcome{}, errRetired
+}
