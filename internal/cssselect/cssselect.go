@@ -236,7 +236,12 @@ type Index struct {
 	byTag   map[string][]int32
 	byClass map[string][]int32
 	byID    map[string][]int32
+	steps   int
 }
+
+// Steps is how much work the selections so far were, in elements looked at. An
+// Index is not safe for concurrent use because of it.
+func (ix *Index) Steps() int { return ix.steps }
 
 // NewIndex prepares the elements below root, root included.
 func NewIndex(root *html.Node) *Index {
@@ -333,11 +338,13 @@ func (ix *Index) compound(l link, near []bool) []int32 {
 	}
 	got, all := ix.candidates(l.keys)
 	if all {
+		ix.steps += len(ix.nodes)
 		for i := range ix.nodes {
 			test(int32(i))
 		}
 		return out
 	}
+	ix.steps += len(got)
 	for _, i := range got {
 		test(i)
 	}
@@ -369,6 +376,7 @@ func (ix *Index) candidates(k keys) (list []int32, all bool) {
 // some element of set. Parents and earlier siblings come first in document
 // order, so one pass is enough.
 func (ix *Index) spread(set []int32, combinator byte) []bool {
+	ix.steps += len(ix.nodes) / 8 // far cheaper than matching
 	in := make([]bool, len(ix.nodes))
 	for _, i := range set {
 		in[i] = true

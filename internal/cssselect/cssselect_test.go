@@ -14,11 +14,11 @@ const page = `<!doctype html><body><div id=main class="a b"><h1>T</h1><p class=x
 <ul><li>i</li><li class="x y" data-k='a,b > c'>ii</li><li>iii</li></ul><a href="/q?a=1,2">l</a></div>
 <section><div><div class=a><p>deep <b>b</b></p></div></div><svg viewBox="0 0 1 1"><path d=""/></svg></section></body>`
 
-func parse(t testing.TB, text string) *html.Node {
-	t.Helper()
+func parse(tb testing.TB, text string) *html.Node {
+	tb.Helper()
 	n, err := html.Parse(strings.NewReader(text))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return n
 }
