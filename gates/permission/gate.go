@@ -1,0 +1,171 @@
+// Package permission is the gate of the user's own allow, ask and deny rules
+// for each tool, and of the autonomy level.
+//
+// Rules match what a call means, not how it is spelled: in a shell command
+// every program that would run is matched by its resolved words, so an allow
+// for one does not cover the next one after a semicolon.
+package permission
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/zeph-tools/zeph-mcp-tools/call"
+	"github.com/zeph-tools/zeph-mcp-tools/gates"
+	"github.com/zeph-tools/zeph-mcp-tools/internal/glob"
+	"github.com/zeph-tools/zeph-mcp-tools/internal/kind"
+)
+
+// The codes of this gate.
+const (
+	CodeReadOnly = "autonomy_readonly"
+	CodeDenied   = "permission_denied"
+	CodeAsk      = "permission_ask"
+)
+
+// Gate holds the compiled rules.
+type Gate struct {
+	autonomy Autonomy
+	tools    map[string][]rule
+}
+
+type rule struct {
+	action  Action
+	pattern glob.Glob
+}
+
+var _ gates.Gate = (*Gate)(nil)
+
+// New compiles the rules.
+func New(cfg Config) (*Gate, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	g := &Gate{autonomy: cfg.Autonomy, tools: map[string][]rule{}}
+	for tool, rules := range cfg.Tools {
+		for i, r := range rules {
+			p, err := glob.Compile(r.Pattern)
+			if err != nil {
+				return nil, fmt.Errorf("tools.permissions.%s[%d].pattern: %w", tool, i, err)
+			}
+			if r.Action != Allow {
+				p = p.Fold() // a refusal is not dodged by case, a permission is not stretched by it
+			}
+			g.tools[tool] = append(g.tools[tool], rule{r.Action, p})
+		}
+	}
+	return g, nil
+}
+
+// Name is the gate's name in trails.
+func (*Gate) Name() string { return "permission" }
+
+// Check applies the autonomy level, then the tool's rules. A tool without
+// rules is left to the other gates; a call that no rule of its tool matches is
+// asked about.
+func (g *Gate) Check(_ context.Context, c call.Call) (gates.Decision, error) {
+	if g.autonomy == ReadOnly && !c.Spec.Effect.ReadOnly() {
+		return gates.Decision{
+			Code: CodeReadOnly, Reason: c.Spec.Name + " can change things and autonomy is readonly",
+			Suggestion: "use the tools that read",
+		}, nil
+	}
+	rules := g.tools[c.Spec.Name]
+	if len(rules) == 0 {
+		return gates.Permit(), nil
+	}
+	action, what, why := judge(rules, c.Facts)
+	switch {
+	case action == Deny:
+		return gates.Decision{Code: CodeDenied, Reason: why + ": " + what, Suggestion: "find another way, or ask the user to change [tools.permissions]"}, nil
+	case action == Allow, g.autonomy == Full:
+		return gates.Permit(), nil
+	}
+	return gates.Decision{Verdict: gates.Confirm, Code: CodeAsk, Reason: why + ": " + what, Kind: kind.Of(c)}, nil
+}
+
+// judge returns the strictest action over every part of the call, with the
+// part that decides and why.
+func judge(rules []rule, f call.Facts) (action Action, what, why string) {
+	if a, matched := first(rules, f.Text); matched && a != Allow {
+		// A pattern over more than one command holds too; only an allow needs
+		// every part for itself.
+		action, what, why = a, f.Text, ruleSays(a)
+	}
+	for _, part := range units(f) {
+		a, matched := first(rules, part)
+		if a < action || action == ActionUnset {
+			action, what, why = a, part, ruleSays(a)
+			if !matched {
+				why = "no permission rule matches"
+			}
+		}
+	}
+	if action == Allow && (f.Parse != nil || undecided(f)) {
+		return Ask, f.Text, "a part of it cannot be known before it runs, so no permission rule can allow it"
+	}
+	return action, clip(what), why
+}
+
+// units are the parts of a call that rules match one by one: the commands as
+// their resolved words, else the canonical text.
+func units(f call.Facts) []string {
+	var out []string
+	for _, c := range f.Commands {
+		out = append(out, strings.Join(c.Argv, " "))
+	}
+	if len(out) == 0 {
+		out = append(out, f.Text)
+	}
+	return out
+}
+
+// undecided reports whether what runs, as against what it works on, is open.
+func undecided(f call.Facts) bool {
+	for _, u := range f.Unknown {
+		if u.Code {
+			return true
+		}
+	}
+	for _, c := range f.Commands {
+		if c.Name == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// first returns what the first matching rule says. Nothing matching asks.
+func first(rules []rule, text string) (a Action, matched bool) {
+	for _, r := range rules {
+		if r.pattern.Match(text) {
+			return r.action, true
+		}
+	}
+	return Ask, false
+}
+
+func ruleSays(a Action) string { return "a permission rule says " + a.String() }
+
+func clip(s string) string {
+	const limit = 200
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "…"
+}
+
+// Hidden reports whether every call of the tool is denied, so that it need not
+// be offered.
+func (g *Gate) Hidden(tool string) bool {
+	for _, r := range g.tools[tool] {
+		if r.action != Deny {
+			return false
+		}
+		if p := r.pattern.String(); p == "*" || p == "**" {
+			return true
+		}
+	}
+	return false
+}
