@@ -154,7 +154,7 @@ func (s *Server) keepAlive(ctx context.Context, report *reporter) (stop func()) 
 
 // canAsk reports whether the client says it can show forms. Clients since
 // 2026-07-28 say so with every request, older ones said so in initialize.
-func canAsk(ctx context.Context, c *client) bool {
+func canAsk(ctx context.Context, c *peer) bool {
 	caps := c.capabilities().Elicitation
 	if info := sdk.RequestProtocolInfoFromContext(ctx); info != nil && info.Modern {
 		caps = nil

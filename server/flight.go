@@ -141,7 +141,7 @@ type connKey struct{}
 // conn is what a transport knows of the sender of one request.
 type conn struct {
 	flight  *flight
-	client  *client
+	client  *peer
 	session string // what quotas and grants are counted by; "" = decided by the request's _meta
 }
 

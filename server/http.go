@@ -213,7 +213,7 @@ func (h *httpServer) health(w http.ResponseWriter, err error) {
 
 // mcp serves the endpoint.
 func (h *httpServer) mcp(w http.ResponseWriter, r *http.Request) {
-	c := &conn{client: newClient(call.Caller{ID: "local", Transport: "http", Trust: call.TrustTrusted})}
+	c := &conn{client: newPeer(call.Caller{ID: "local", Transport: "http", Trust: call.TrustTrusted})}
 	ids := h.ids
 	ids.caller = c.client.caller
 	hr := &sdk.HTTPRequest{Method: r.Method, URL: r.URL, Header: r.Header, Context: withConn(r.Context(), c)}
@@ -233,7 +233,7 @@ func (h *httpServer) mcp(w http.ResponseWriter, r *http.Request) {
 
 // known returns the session a request names, or answers the request when there
 // is none.
-func (h *httpServer) known(w http.ResponseWriter, r *http.Request, c *conn, ids sessionIDs) *client {
+func (h *httpServer) known(w http.ResponseWriter, r *http.Request, c *conn, ids sessionIDs) *peer {
 	id := r.Header.Get(sdk.HeaderKeySessionID)
 	if id == "" {
 		writeJSON(w, http.StatusBadRequest, fail(nil, mcp.INVALID_REQUEST, "the header "+sdk.HeaderKeySessionID+" is missing: send initialize first"))

@@ -66,7 +66,7 @@ type Server struct {
 	slots chan struct{} // one per running call
 
 	mu       sync.Mutex
-	sessions map[string]*client // by SDK session id; see remember
+	sessions map[string]*peer // by SDK session id; see remember
 }
 
 // New returns a server. It opens, starts and reads nothing.
@@ -85,7 +85,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		o: o, names: make(map[string]struct{}), slots: make(chan struct{}, o.Config.MaxCalls),
-		sessions: make(map[string]*client),
+		sessions: make(map[string]*peer),
 	}
 	hooks := &sdk.Hooks{}
 	hooks.AddAfterInitialize(s.remember)
@@ -108,8 +108,8 @@ func New(o Options) (*Server, error) {
 const icon = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' fill='none' stroke='%23468' stroke-width='2'%3E" +
 	"%3Crect x='2' y='3' width='20' height='18' rx='3'/%3E%3Cpath d='m7 9 3 3-3 3m6 0h4'/%3E%3C/svg%3E"
 
-// client is what is known of the one who talks over a connection or session.
-type client struct {
+// peer is what is known of the one who talks over a connection or session.
+type peer struct {
 	caller call.Caller
 	asking chan struct{} // holds one: a person gets one question at a time
 
@@ -118,9 +118,9 @@ type client struct {
 	used time.Time
 }
 
-func newClient(c call.Caller) *client { return &client{caller: c, asking: make(chan struct{}, 1)} }
+func newPeer(c call.Caller) *peer { return &peer{caller: c, asking: make(chan struct{}, 1)} }
 
-func (c *client) capabilities() mcp.ClientCapabilities {
+func (c *peer) capabilities() mcp.ClientCapabilities {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.caps
@@ -144,7 +144,7 @@ func (s *Server) remember(ctx context.Context, _ any, request *mcp.InitializeReq
 	who.caps = request.Params.Capabilities
 }
 
-func (s *Server) session(id string) *client {
+func (s *Server) session(id string) *peer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sessions[id]

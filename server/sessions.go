@@ -35,7 +35,7 @@ func (ids sessionIDs) ResolveSessionIdManager(r *http.Request) sdk.SessionIdMana
 // Generate implements [sdk.SessionIdManager].
 func (ids sessionIDs) Generate() string {
 	id := rand.Text()
-	c := newClient(ids.caller)
+	c := newPeer(ids.caller)
 	c.used = time.Now()
 	ids.s.mu.Lock()
 	defer ids.s.mu.Unlock()
@@ -70,7 +70,7 @@ func (ids sessionIDs) Terminate(id string) (isNotAllowed bool, err error) {
 }
 
 // find returns the client of a session that belongs to the asking principal.
-func (ids sessionIDs) find(id string) *client {
+func (ids sessionIDs) find(id string) *peer {
 	c := ids.s.session(id)
 	if c == nil || c.caller.ID != ids.caller.ID {
 		return nil

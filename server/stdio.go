@@ -41,7 +41,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	pump.Go(session.pump)
 	t := &stdio{
 		s: s, session: session, out: w, flights: newFlights(),
-		client: newClient(call.Caller{ID: "local", Transport: "stdio", Trust: call.TrustTrusted}),
+		client: newPeer(call.Caller{ID: "local", Transport: "stdio", Trust: call.TrustTrusted}),
 	}
 
 	ended := make(chan error, 1)
@@ -77,7 +77,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 type stdio struct {
 	s       *Server
 	session *stdioSession
-	client  *client
+	client  *peer
 	out     *lineWriter
 	flights *flights
 }
