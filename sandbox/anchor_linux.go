@@ -18,6 +18,7 @@ import (
 // anchor is the server's end of a session's anchor.
 type anchor struct {
 	abi    uint32
+	stands bool
 	pid    int
 	ctl    *os.File
 	raw    syscall.RawConn
@@ -40,6 +41,7 @@ func startAnchor(setup *stage.Setup) (*anchor, error) {
 		return nil, unavailable("start the first process", err)
 	}
 	if err := a.greet(setup); err != nil {
+		a.meet()
 		a.abandon()
 		return nil, err
 	}
@@ -99,8 +101,9 @@ func (a *anchor) greet(setup *stage.Setup) error {
 	if err := a.send(setup); err != nil {
 		return unavailable("tell the first process what to build", err)
 	}
-	buf := make([]byte, stage.MaxFrame)
-	for {
+	buf := make([]byte, 4<<10)
+	// The launcher and the anchor answer each for itself, in any order.
+	for a.pid == 0 || !a.stands {
 		m, err := a.recv(buf)
 		if err != nil {
 			return unavailable("wait for the first process", a.lastWords(err))
@@ -111,10 +114,26 @@ func (a *anchor) greet(setup *stage.Setup) error {
 		case *stage.Fail:
 			return unavailable(m.Step, syscall.Errno(m.Errno))
 		case *stage.Ready:
-			a.abi = m.LandlockABI
-			return a.ctl.SetReadDeadline(time.Time{})
+			a.abi, a.stands = m.LandlockABI, true
 		default:
 			return unavailable("wait for the first process", stage.ErrMalformed)
+		}
+	}
+	return a.ctl.SetReadDeadline(time.Time{})
+}
+
+// meet learns the process of an anchor that failed before its launcher had
+// told, so that its remains can be taken.
+func (a *anchor) meet() {
+	_ = a.ctl.SetReadDeadline(time.Now().Add(leaveLimit))
+	buf := make([]byte, 4<<10)
+	for a.pid == 0 {
+		m, err := a.recv(buf)
+		if err != nil {
+			return
+		}
+		if l, ok := m.(*stage.Launched); ok {
+			a.pid = int(l.PID)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func serve() {
 
 // prepare builds the walls. Any failure is final.
 func (a *anchor) prepare() (uint32, error) {
-	// Nothing the server or its parents had open may reach a command.
+	// A command gets three files and no more.
 	if err := unix.CloseRange(ControlFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return 0, at("close inherited files", err)
 	}

@@ -32,6 +32,11 @@ func init() { //nolint:gochecknoinits // a stage replaces main
 // the kernel copies the page tables of whoever makes a user namespace.
 func launch(open bool) {
 	c := conn{fd: ControlFD}
+	// Nothing else the server or its parents had open goes further.
+	if err := unix.CloseRange(ControlFD+1, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		c.fail("close inherited files", err)
+		os.Exit(1)
+	}
 	attr := &syscall.ProcAttr{
 		Env:   []string{"GOMAXPROCS=2"},
 		Files: []uintptr{0, 1, 2, ControlFD},

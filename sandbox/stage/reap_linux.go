@@ -107,14 +107,14 @@ func (a *anchor) kill(c *command) int {
 	for {
 		left := a.left(c)
 		for _, pid := range left {
+			a.mu.Lock() // the count has to be right when the reaper sees the end
 			if unix.Kill(pid, unix.SIGKILL) == nil && !seen[pid] && pid != c.pid {
 				seen[pid] = true
+				c.killed++
 			}
+			a.mu.Unlock()
 		}
 		if len(left) == 0 || time.Now().After(until) {
-			a.mu.Lock()
-			c.killed += uint32(len(seen))
-			a.mu.Unlock()
 			return len(left)
 		}
 		time.Sleep(500 * time.Microsecond)

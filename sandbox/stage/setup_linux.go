@@ -345,7 +345,9 @@ func loopback() error {
 }
 
 // deafen makes the anchor ignore every signal a process inside could send it.
-// What it starts gets the defaults back.
+// What it starts gets the defaults back from the runtime, which knows only the
+// signals it handles itself; the kernel keeps the others from the first process
+// of a namespace anyway.
 func deafen() {
 	type action struct {
 		handler, flags, restorer uintptr
@@ -354,7 +356,8 @@ func deafen() {
 	ignore := action{handler: 1}
 	for s := unix.Signal(1); s <= 31; s++ {
 		switch s {
-		case unix.SIGKILL, unix.SIGSTOP, unix.SIGURG, unix.SIGCHLD, unix.SIGPROF:
+		case unix.SIGKILL, unix.SIGSTOP, unix.SIGURG, unix.SIGCHLD, unix.SIGPROF,
+			unix.SIGCONT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU:
 			continue
 		default:
 		}
