@@ -43,7 +43,8 @@ func faults() []fault {
 	return []fault{
 		{[]error{ErrStale}, "stale", "%s changed while the call ran", "read it again and repeat the call"},
 		{
-			[]error{ErrLink}, "link", "%s leads through a symbolic link that was not there when the call was judged",
+			[]error{ErrLink},
+			"link", "%s leads through a symbolic link that was not there when the call was judged",
 			"repeat the call with the path the link leads to",
 		},
 		{[]error{ErrReadOnly}, "read_only", "%s is marked read-only", "chmod u+w it first if it is meant to change"},

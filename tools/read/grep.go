@@ -135,7 +135,7 @@ func (t *Grep) search(ctx context.Context, session string, p call.Path, a grepAr
 		f, err := d.Open(e.Name())
 		if err != nil {
 			s.unreadable++
-			return nil //nolint:nilerr // counted; one file does not end the search
+			return nil // counted; one file does not end the search
 		}
 		defer func() { _ = f.Close() }() // opened for reading
 		return s.file(ctx, f, t.shown(at))

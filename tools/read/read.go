@@ -7,6 +7,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -116,7 +117,7 @@ func (t *Read) read(ctx context.Context, f *os.File, a readArgs) (call.Result, e
 // image returns the whole file as image content.
 func (t *Read) image(f *os.File, k kind, size int64) (call.Result, error) {
 	data := make([]byte, size)
-	if _, err := f.ReadAt(data, 0); err != nil && err != io.EOF { //nolint:errorlint // ReadAt returns io.EOF itself
+	if _, err := f.ReadAt(data, 0); err != nil && !errors.Is(err, io.EOF) {
 		return call.Result{}, err
 	}
 	text := fmt.Sprintf("%s image, %d bytes", k.name, size)

@@ -78,13 +78,12 @@ func (s *search) file(ctx context.Context, f *os.File, path string) error {
 		if s.buf == nil {
 			s.buf = make([]byte, 64<<10)
 		}
-		n, err := s.fill(f, kept)
+		n, last := s.fill(f, kept)
 		data := s.buf[:kept+n]
 		if first && sniff(data[:min(len(data), sniffBytes)]).notSearchable() {
 			s.binary++
 			return nil
 		}
-		last := err != nil
 		cut := len(data)
 		if !last {
 			if i := bytes.LastIndexByte(data, '\n'); i >= 0 {
@@ -109,14 +108,14 @@ func (s *search) file(ctx context.Context, f *os.File, path string) error {
 
 func (k kind) notSearchable() bool { return k.binary || k.utf16 != "" }
 
-// fill reads on behind kept bytes, up to a piece. Its error is io.EOF at the
-// end of the file; any other error ends the file too.
-func (s *search) fill(f *os.File, kept int) (int, error) {
+// fill reads on behind kept bytes, up to a piece. The second result is true at
+// the end of the file, or where it cannot be read on.
+func (s *search) fill(f *os.File, kept int) (int, bool) {
 	n := 0
 	for {
 		if kept+n == len(s.buf) {
 			if len(s.buf) >= chunkBytes {
-				return n, nil
+				return n, false
 			}
 			s.buf = append(s.buf, make([]byte, len(s.buf))...)
 		}
@@ -126,7 +125,7 @@ func (s *search) fill(f *os.File, kept int) (int, error) {
 			if !errors.Is(err, io.EOF) {
 				s.unreadable++
 			}
-			return n, err
+			return n, true
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"strings"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
@@ -25,7 +26,7 @@ type walk struct {
 	ignored  bool // also what .gitignore hides
 	depth    int  // levels below the start; 0 = no bound but maxDepth
 	classify bool // something on the way may be secret
-	visit    func(d *workspace.Dir, e fs.DirEntry, path string) error
+	visit    func(d *workspace.Dir, e fs.DirEntry, at string) error
 
 	secrets    int // entries left out because they are secret
 	unreadable int // folders the system does not let us list
@@ -56,12 +57,9 @@ func (w *walk) above(start string) *ignores {
 		if start == root || !strings.HasPrefix(start, root+"/") {
 			continue
 		}
-		dirs := append([]string{""}, strings.Split(start[len(root)+1:], "/")...)
-		at := root
-		for _, c := range dirs[:len(dirs)-1] {
-			if c != "" {
-				at += "/" + c
-			}
+		names := strings.Split(start[len(root)+1:], "/")
+		for i := range names {
+			at := path.Join(root, path.Join(names[:i]...))
 			d, err := w.ws.OpenDir(w.session, w.ws.ClassifyFile(at))
 			if err != nil {
 				return g
