@@ -83,7 +83,7 @@ func rpcID(raw json.RawMessage) string {
 		return "s" + s
 	}
 	var n json.Number
-	if json.Unmarshal(t, &n) != nil {
+	if json.Unmarshal(t, &n) != nil || n == "" {
 		return ""
 	}
 	return "n" + n.String()
