@@ -315,3 +315,19 @@ func hasText(n *html.Node) bool {
 	}
 	return false
 }
+
+// HiddenTag reports whether a start tag alone says that nobody sees what is in
+// the element. It is for pages that cannot be parsed into a tree.
+func HiddenTag(t html.Token) bool {
+	n := &html.Node{Type: html.ElementNode, Data: t.Data, Attr: t.Attr}
+	if never, _ := neverShown(n); never || hiddenByAttr(n) {
+		return true
+	}
+	style := attr(n, "style")
+	if style == "" {
+		return false
+	}
+	d := decls{}
+	d.declare(style, inline)
+	return gone(d) || seen{}.inherit(d).hidden()
+}
