@@ -46,7 +46,7 @@ type ExplainedFacts struct {
 func Explain(ctx context.Context, reg *tools.Registry, chain *gates.Chain, r Request) Verdict {
 	acc, err := reg.Accept(r.Tool, r.Args)
 	if err != nil {
-		return refused(err)
+		return Refuse(err)
 	}
 	j := chain.Judge(ctx, call.Call{
 		ID: "explain", Session: r.Session, Caller: r.Caller, Meta: r.Meta,
@@ -63,7 +63,8 @@ func Explain(ctx context.Context, reg *tools.Registry, chain *gates.Chain, r Req
 	return v
 }
 
-func refused(err error) Verdict {
+// Refuse is the verdict on a call that could not be accepted.
+func Refuse(err error) Verdict {
 	v := Verdict{Verdict: gates.Deny.String(), Gate: "accept", Code: "internal", Reason: err.Error(), Trail: []TrailEntry{}}
 	var e *call.Error
 	if errors.As(err, &e) {
