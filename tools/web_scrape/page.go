@@ -211,51 +211,62 @@ const maxDepth = 200
 // flatten drops the tags, not the text, of elements that nest deeper than
 // maxDepth. The text of what a browser would not show is dropped as well.
 func flatten(text string) string {
-	var b strings.Builder
-	var open []string
-	skip := 0 // depth from which everything is dropped
+	var f flattener
 	z := html.NewTokenizer(strings.NewReader(text))
 	for {
-		switch z.Next() {
+		kind := z.Next()
+		raw := string(z.Raw())
+		switch kind {
 		case html.ErrorToken:
-			return b.String()
+			return f.out.String()
 		case html.TextToken:
-			if skip == 0 {
-				b.Write(z.Raw())
+			if f.skip == 0 {
+				f.out.WriteString(raw)
 			}
 		case html.StartTagToken, html.SelfClosingTagToken:
-			raw := string(z.Raw())
-			t := z.Token()
-			if t.Type == html.SelfClosingTagToken || void(t.Data) {
-				if skip == 0 && len(open) < maxDepth {
-					b.WriteString(raw)
-				}
-				continue
-			}
-			open = append(open, t.Data)
-			switch {
-			case skip != 0:
-			case len(open) <= maxDepth:
-				b.WriteString(raw)
-			case ipi.HiddenTag(t):
-				skip = len(open)
-			}
+			f.start(z.Token(), raw)
 		case html.EndTagToken:
-			raw := string(z.Raw())
-			t := z.Token()
-			i := lastIndex(open, t.Data)
-			if i < 0 {
-				continue
-			}
-			if i < maxDepth && skip == 0 || i < skip-1 && i < maxDepth {
-				b.WriteString(raw)
-			}
-			open = open[:i]
-			if i < skip {
-				skip = 0
-			}
+			f.end(z.Token().Data, raw)
 		case html.CommentToken, html.DoctypeToken:
 		}
+	}
+}
+
+// flattener keeps what is open while a page is flattened.
+type flattener struct {
+	out  strings.Builder
+	open []string
+	skip int // depth of the hidden element everything is dropped in; 0 = none
+}
+
+func (f *flattener) start(t html.Token, raw string) {
+	if t.Type == html.SelfClosingTagToken || void(t.Data) {
+		if f.skip == 0 && len(f.open) < maxDepth {
+			f.out.WriteString(raw)
+		}
+		return
+	}
+	f.open = append(f.open, t.Data)
+	switch {
+	case f.skip != 0:
+	case len(f.open) <= maxDepth:
+		f.out.WriteString(raw)
+	case ipi.HiddenTag(t):
+		f.skip = len(f.open)
+	}
+}
+
+func (f *flattener) end(name, raw string) {
+	i := lastIndex(f.open, name)
+	if i < 0 {
+		return
+	}
+	f.open = f.open[:i]
+	if i < f.skip {
+		f.skip = 0
+	}
+	if i < maxDepth {
+		f.out.WriteString(raw)
 	}
 }
 

@@ -1,6 +1,7 @@
 package webscrape
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 
@@ -21,7 +22,7 @@ const (
 // maxMarkdown is the largest tree that is turned into markdown, in bytes of
 // text with a charge for each node. Beyond it conversion takes seconds and
 // hundreds of megabytes, so the page comes as plain text.
-const maxMarkdown = 2 << 20
+const maxMarkdown = 8 << 20
 
 // newConverter makes the markdown converter on first need.
 func newConverter() func() *converter.Converter {
@@ -48,14 +49,26 @@ func tooLarge(root *html.Node) bool {
 	size := 0
 	for n := range root.Descendants() {
 		size += 32
-		if n.Type == html.TextNode {
+		switch {
+		case n.Type == html.TextNode:
 			size += len(n.Data)
+		case n.Data == "td" || n.Data == "th":
+			size += 64 * span(n, "colspan") * span(n, "rowspan")
 		}
 		if size > maxMarkdown {
 			return true
 		}
 	}
 	return false
+}
+
+// span is how many columns or rows a cell covers.
+func span(n *html.Node, name string) int {
+	v, err := strconv.Atoi(attribute(n, name))
+	if err != nil {
+		return 1
+	}
+	return max(v, 1)
 }
 
 // plainText is the text of a tree as a reader would see it: blocks on their own
