@@ -57,7 +57,7 @@ func (e envelope) response() bool {
 // left to the SDK to report.
 func (e envelope) target() target {
 	var t target
-	_ = json.Unmarshal(e.Params, &t) //nolint:errcheck // what does not parse names nothing
+	_ = json.Unmarshal(e.Params, &t) // what does not parse names nothing
 	return t
 }
 
@@ -131,6 +131,7 @@ func (f *idFinder) feed(b []byte) {
 	}
 }
 
+// step reads one byte.
 func (f *idFinder) step(c byte) {
 	if f.taking {
 		if !f.inText && (c == ',' || c == '}') {
@@ -142,16 +143,13 @@ func (f *idFinder) step(c byte) {
 		}
 	}
 	switch {
-	case f.inText && f.escaped:
-		f.escaped = false
-	case f.inText && c == '\\':
-		f.escaped = true
+	case f.inText:
+		f.text(c)
 	case c == '"':
-		if f.inText = !f.inText; f.inText && f.depth == 1 {
+		f.inText = true
+		if f.depth == 1 {
 			f.key.Reset()
 		}
-		return
-	case f.inText:
 	case c == '{' || c == '[':
 		f.depth++
 	case c == '}' || c == ']':
@@ -159,7 +157,20 @@ func (f *idFinder) step(c byte) {
 	case c == ':' && f.depth == 1:
 		f.taking = f.key.String() == "id"
 	}
-	if f.inText && f.depth == 1 && f.key.Len() < 8 {
+}
+
+// text reads one byte of a string.
+func (f *idFinder) text(c byte) {
+	switch {
+	case f.escaped:
+		f.escaped = false
+	case c == '\\':
+		f.escaped = true
+	case c == '"':
+		f.inText = false
+		return
+	}
+	if f.depth == 1 && f.key.Len() < 8 {
 		f.key.WriteByte(c)
 	}
 }

@@ -357,6 +357,7 @@ type lines struct {
 }
 
 func newLines(t *testing.T, s *Server) *lines {
+	t.Helper()
 	in, out := serveStdio(t, s)
 	return &lines{t, in, bufio.NewReader(out)}
 }

@@ -12,7 +12,6 @@ var (
 	errClientCancelled = errors.New("cancelled by the client")
 	errStopping        = errors.New("the server is stopping")
 	errSessionEnded    = errors.New("the session has ended")
-	errDisconnected    = errors.New("the client is gone")
 )
 
 // flight is one request that was read and not yet answered. It exists from the
@@ -48,22 +47,22 @@ func newFlights() *flights {
 }
 
 // start registers a request. Its context is a child of parent.
-func (fs *flights) start(parent context.Context, key flightKey) (*flight, error) {
+func (fs *flights) start(parent context.Context, key flightKey) (context.Context, *flight, error) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	switch {
 	case fs.stopped:
-		return nil, errStopping
+		return parent, nil, errStopping
 	case len(fs.flying) >= maxFlights:
-		return nil, errTooMany
+		return parent, nil, errTooMany
 	}
 	if _, ok := fs.flying[key]; ok {
-		return nil, errDoubleID
+		return parent, nil, errDoubleID
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	f := &flight{ctx: ctx, cancel: cancel, key: key}
 	fs.flying[key] = f
-	return f, nil
+	return ctx, f, nil
 }
 
 // land ends a request.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -146,12 +147,7 @@ func (h *httpServer) stop(ctx context.Context) {
 
 // ServeHTTP implements [http.Handler].
 func (h *httpServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer func() {
-		if p := recover(); p != nil {
-			h.s.o.Log.ErrorContext(r.Context(), "a request panicked", "panic", fmt.Sprint(p))
-			http.Error(w, "internal error", http.StatusInternalServerError)
-		}
-	}()
+	defer h.recovered(w, r)
 	if !h.local(r) {
 		h.s.o.Log.WarnContext(r.Context(), "a request from a foreign page was refused", "host", r.Host, "origin", r.Header.Get("Origin"))
 		http.Error(w, "forbidden: this server answers its own host and origin only", http.StatusForbidden)
@@ -166,6 +162,14 @@ func (h *httpServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.health(w, h.ready())
 	default:
 		http.NotFound(w, r)
+	}
+}
+
+// recovered keeps a panic's text here. It must be deferred itself.
+func (h *httpServer) recovered(w http.ResponseWriter, r *http.Request) {
+	if p := recover(); p != nil {
+		h.s.o.Log.ErrorContext(r.Context(), "a request panicked", "panic", fmt.Sprint(p))
+		http.Error(w, "internal error", http.StatusInternalServerError)
 	}
 }
 
@@ -205,10 +209,10 @@ func (h *httpServer) health(w http.ResponseWriter, err error) {
 	w.Header().Set("Cache-Control", "no-store")
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintln(w, err)
+		_, _ = fmt.Fprintln(w, err)
 		return
 	}
-	fmt.Fprintln(w, "ok")
+	_, _ = fmt.Fprintln(w, "ok")
 }
 
 // mcp serves the endpoint.
@@ -292,20 +296,18 @@ func (h *httpServer) post(w http.ResponseWriter, r *http.Request, hr *sdk.HTTPRe
 		h.sdk.Handle(newResponse(w), hr)
 		return
 	}
-	h.request(w, hr, c, e, to, modern)
+	h.request(hr.Context, w, hr, c, e, to)
 }
 
 // request serves one request to its end.
-func (h *httpServer) request(w http.ResponseWriter, hr *sdk.HTTPRequest, c *conn, e envelope, to target, modern bool) {
-	connection := hr.Context
-	parent, key := context.WithoutCancel(connection), flightKey{c.session, rpcID(e.ID)}
-	if modern {
-		parent = connection // a client that goes away has cancelled
-	}
-	if c.session == "" {
+func (h *httpServer) request(connection context.Context, w http.ResponseWriter, hr *sdk.HTTPRequest, c *conn, e envelope, to target) {
+	parent, key := connection, flightKey{c.session, rpcID(e.ID)}
+	if c.session != "" {
+		parent = context.WithoutCancel(connection) // a lost connection is no cancellation
+	} else {
 		key.id = strconv.FormatInt(h.seq.Add(1), 10)
 	}
-	f, err := h.flights.start(parent, key)
+	flying, f, err := h.flights.start(parent, key)
 	if err != nil {
 		status, code := http.StatusServiceUnavailable, codeBusy
 		if errors.Is(err, errDoubleID) {
@@ -317,7 +319,7 @@ func (h *httpServer) request(w http.ResponseWriter, hr *sdk.HTTPRequest, c *conn
 	defer h.flights.land(f)
 	c.flight = f
 	if e.Method == string(mcp.MethodSubscriptionsListen) {
-		hr.Context = withConn(f.ctx, c) // ends when the server stops, too
+		hr.Context = withConn(flying, c) // ends when the server stops, too
 	}
 	if !h.s.missing(e, to) {
 		h.sdk.Handle(newResponse(w), hr)
@@ -337,9 +339,9 @@ func (h *httpServer) request(w http.ResponseWriter, hr *sdk.HTTPRequest, c *conn
 func (h *httpServer) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	limit := h.s.o.Config.MaxMessage
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(bodyWithin)) //nolint:errcheck // a writer without deadlines has none to set
+	_ = rc.SetReadDeadline(time.Now().Add(bodyWithin)) // a writer without deadlines has none to set
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	_ = rc.SetReadDeadline(time.Time{}) //nolint:errcheck // see above
+	_ = rc.SetReadDeadline(time.Time{})
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
@@ -355,7 +357,7 @@ func (h *httpServer) body(w http.ResponseWriter, r *http.Request) ([]byte, bool)
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) //nolint:errcheck // the client is gone
+	_ = json.NewEncoder(w).Encode(v) // the client is gone
 }
 
 // response is what the SDK writes to. A client that does not read is given up
@@ -373,13 +375,13 @@ func newResponse(w http.ResponseWriter) *response {
 
 // Write implements [sdk.HTTPResponseWriter].
 func (r *response) Write(p []byte) (int, error) {
-	_ = r.rc.SetWriteDeadline(time.Now().Add(writeWithin)) //nolint:errcheck // a writer without deadlines has none to set
+	_ = r.rc.SetWriteDeadline(time.Now().Add(writeWithin)) // a writer without deadlines has none to set
 	return r.ResponseWriter.Write(p)
 }
 
 // Flush implements [sdk.HTTPResponseWriter].
 func (r *response) Flush() {
-	_ = r.rc.Flush() //nolint:errcheck // the next write will tell
+	_ = r.rc.Flush() // the next write will tell
 }
 
 // CanStream implements [sdk.HTTPResponseWriter].
@@ -412,9 +414,7 @@ func (r *heldResponse) CanStream() bool { return false }
 // send passes the answer on, with the message of an invalid-params error
 // rewritten.
 func (r *heldResponse) send(w http.ResponseWriter, rewrite func(string) string) {
-	for k, v := range r.header {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), r.header)
 	raw := r.body.Bytes()
 	var f failure
 	if json.Unmarshal(raw, &f) == nil && f.Error.Code == mcp.INVALID_PARAMS {
@@ -426,7 +426,7 @@ func (r *heldResponse) send(w http.ResponseWriter, rewrite func(string) string) 
 	if r.status != 0 {
 		w.WriteHeader(r.status)
 	}
-	_, _ = w.Write(raw) //nolint:errcheck // the client is gone
+	_, _ = w.Write(raw) // the client is gone
 }
 
 // quiet passes on only what the SDK's transport has to complain about.

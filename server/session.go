@@ -121,7 +121,7 @@ func (s *stdioSession) RequestElicitation(ctx context.Context, request mcp.Elici
 		return &result, nil
 	case <-ctx.Done():
 		// Whether or not the client hears of it, nothing waits any more.
-		_ = s.out.write(map[string]any{ //nolint:errcheck // see above
+		_ = s.out.write(map[string]any{
 			"jsonrpc": mcp.JSONRPC_VERSION, "method": string(mcp.MethodNotificationCancelled),
 			"params": map[string]any{"requestId": id, "reason": "no answer is needed any more"},
 		})
@@ -184,7 +184,7 @@ func (s *stdioSession) drain() {
 }
 
 func (s *stdioSession) put(n mcp.JSONRPCNotification) {
-	_ = s.out.write(n) //nolint:errcheck // a broken stdout is seen by the next answer
+	_ = s.out.write(n) // a broken stdout is seen by the next answer
 }
 
 // flush returns when everything queued so far is written.

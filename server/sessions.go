@@ -23,7 +23,7 @@ type sessionIDs struct {
 
 // ResolveSessionIdManager implements [sdk.SessionIdManagerResolver]. The
 // request is nil when the SDK ends an idle session.
-func (ids sessionIDs) ResolveSessionIdManager(r *http.Request) sdk.SessionIdManager { //nolint:revive // the SDK's spelling
+func (ids sessionIDs) ResolveSessionIdManager(r *http.Request) sdk.SessionIdManager {
 	if r != nil {
 		if c := connOf(r.Context()); c != nil {
 			ids.caller = c.client.caller

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,8 +105,8 @@ func (t *stdio) read(ctx context.Context, in io.Reader) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
 		line, long, err := readLine(r, t.s.o.Config.MaxMessage)
-		if ctx.Err() != nil {
-			return nil
+		if stopped := ctx.Err() != nil; stopped {
+			return nil //nolint:nilerr // a stop is no error, whatever the read ended with
 		}
 		switch {
 		case long != nil:
@@ -181,7 +182,7 @@ func (t *stdio) begin(ctx context.Context, e envelope, raw []byte) {
 		t.reply(fail(nil, mcp.INVALID_REQUEST, "the id must be a string or a number"))
 		return
 	}
-	f, err := t.flights.start(context.WithoutCancel(ctx), flightKey{t.session.id, id})
+	ctx, f, err := t.flights.start(context.WithoutCancel(ctx), flightKey{t.session.id, id})
 	if err != nil {
 		code := codeBusy
 		if errors.Is(err, errDoubleID) {
@@ -191,28 +192,23 @@ func (t *stdio) begin(ctx context.Context, e envelope, raw []byte) {
 		return
 	}
 	if quick(e.Method) {
-		t.serve(f, e, raw)
+		t.serve(ctx, f, e, raw)
 		return
 	}
-	go t.serve(f, e, raw)
+	go t.serve(ctx, f, e, raw)
 }
 
 // quick reports whether a method answers from memory. Those are answered
 // before the next message is read, which keeps initialize before what follows.
 func quick(method string) bool {
-	switch mcp.MCPMethod(method) {
-	case mcp.MethodToolsCall, mcp.MethodSubscriptionsListen, mcp.MethodResourcesRead:
-		return false
-	default:
-		return true
-	}
+	return !slices.Contains([]mcp.MCPMethod{mcp.MethodToolsCall, mcp.MethodSubscriptionsListen, mcp.MethodResourcesRead}, mcp.MCPMethod(method))
 }
 
 // serve answers one request.
-func (t *stdio) serve(f *flight, e envelope, raw []byte) {
+func (t *stdio) serve(ctx context.Context, f *flight, e envelope, raw []byte) {
 	defer t.flights.land(f)
 	c := t.conn(f)
-	ctx := withConn(f.ctx, c)
+	ctx = withConn(ctx, c)
 	answer := t.dispatch(ctx, raw)
 	if failed, ok := answer.(mcp.JSONRPCError); ok && failed.Error.Code == mcp.INVALID_PARAMS {
 		if to := e.target(); t.s.missing(e, to) {
@@ -220,7 +216,7 @@ func (t *stdio) serve(f *flight, e envelope, raw []byte) {
 			answer = failed
 		}
 	}
-	if errors.Is(context.Cause(f.ctx), errClientCancelled) {
+	if errors.Is(context.Cause(ctx), errClientCancelled) {
 		return // who cancels a request wants no answer
 	}
 	if f.notified.Load() || e.Method == string(mcp.MethodSubscriptionsListen) {
@@ -237,7 +233,7 @@ func (t *stdio) dispatch(ctx context.Context, raw []byte) (answer mcp.JSONRPCMes
 			var e struct {
 				ID json.RawMessage `json:"id"`
 			}
-			_ = json.Unmarshal(raw, &e) //nolint:errcheck // it was parsed before
+			_ = json.Unmarshal(raw, &e) // it was parsed before
 			answer = fail(e.ID, mcp.INTERNAL_ERROR, "internal error")
 		}
 	}()
@@ -250,7 +246,7 @@ func (t *stdio) reply(answer mcp.JSONRPCMessage) {
 		return
 	}
 	if err := t.out.write(answer); err != nil {
-		t.s.o.Log.Debug("stdout is broken", "error", err) //nolint:sloglint // the stream's own trouble, no call's
+		t.s.o.Log.Debug("stdout is broken", "error", err)
 	}
 }
 

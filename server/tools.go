@@ -200,18 +200,23 @@ func (s *Server) tell(ctx context.Context, c *conn, tool string, r pipeline.Resp
 	if r.Err != nil {
 		e := classify(r.CallID, r.Err)
 		data["category"], data["code"] = e.Category, e.Code
-		switch e.Category {
-		case call.CategoryServerError:
-			level = mcp.LoggingLevelError
-		case call.CategoryPolicyBlocked, call.CategoryQuotaBlocked, call.CategoryConfirmationRequired:
-			level = mcp.LoggingLevelWarning
-		default:
-			level = mcp.LoggingLevelInfo
-		}
+		level = severity(e.Category)
 	}
 	c.flight.notified.Store(true)
 	// A client that does not listen misses the message and nothing else.
-	_ = s.mcp.SendLogMessageToClient(ctx, mcp.NewLoggingMessageNotification(level, "calls", data)) //nolint:errcheck // see above
+	_ = s.mcp.SendLogMessageToClient(ctx, mcp.NewLoggingMessageNotification(level, "calls", data))
+}
+
+// severity says how much an operator wants to hear of an error.
+func severity(c call.Category) mcp.LoggingLevel {
+	refused := []call.Category{call.CategoryPolicyBlocked, call.CategoryQuotaBlocked, call.CategoryConfirmationRequired}
+	switch {
+	case c == call.CategoryServerError:
+		return mcp.LoggingLevelError
+	case slices.Contains(refused, c):
+		return mcp.LoggingLevelWarning
+	}
+	return mcp.LoggingLevelInfo
 }
 
 // unknownTool is the message for a call of a tool that does not exist. The
