@@ -83,7 +83,7 @@ func (w *Workspace) ReadDir(session string, p call.Path) ([]fs.DirEntry, error) 
 }
 
 // Lstat describes p itself, a link as a link.
-func (w *Workspace) Lstat(session string, p call.Path) (fs.FileInfo, error) {
+func (w *Workspace) Lstat(session string, p call.Path) (*Info, error) {
 	d, name, err := w.openParent(session, p)
 	if err != nil {
 		return nil, err
