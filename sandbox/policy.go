@@ -22,6 +22,10 @@ type Policy struct {
 	// RuntimeDir is the user's folder of sockets ($XDG_RUNTIME_DIR), emptied
 	// like /run. "" = none outside /run.
 	RuntimeDir string
+	// LookSecrets and LookReadOnly find the two lists again: the first when a
+	// session is made, the second before every command, because a command may
+	// have made a name that is protected from now on. nil = the lists stay.
+	LookSecrets, LookReadOnly func() []string
 	// CacheDir is where commands keep caches; writable. "" = one below StateDir
 	// for these roots.
 	CacheDir string
@@ -62,6 +66,22 @@ func nonEmpty(s string) []string {
 
 func clean(p string) bool {
 	return filepath.IsAbs(p) && filepath.Clean(p) == p && p != "/" && !strings.ContainsRune(p, 0)
+}
+
+// now returns the policy with its lists as they are at this moment.
+func (p Policy) now() Policy {
+	if p.LookSecrets != nil {
+		p.Secrets = p.LookSecrets()
+	}
+	p.ReadOnly = p.readOnly()
+	return p
+}
+
+func (p Policy) readOnly() []string {
+	if p.LookReadOnly != nil {
+		return p.LookReadOnly()
+	}
+	return p.ReadOnly
 }
 
 // cache returns where commands of this policy keep caches.

@@ -219,7 +219,7 @@ func (s *Sandbox) await(
 				// The whole session had to go; nothing of it is left.
 				return &stage.Exit{Status: uint32(syscall.SIGKILL)}, nil
 			}
-			return nil, fmt.Errorf("the sandbox session ended while a command was running: %w", ses.anchor.cause())
+			return nil, fmt.Errorf("%w: %w", ErrLost, ses.anchor.cause())
 		case <-cancelled:
 			out.Cancelled = true
 			stop()

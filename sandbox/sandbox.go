@@ -28,6 +28,10 @@ const (
 // ErrUnavailable means that a command could not be confined and was not run.
 var ErrUnavailable = errors.New("the sandbox is not available")
 
+// ErrLost means that a session's processes ended while a command ran in it, so
+// that its end is not known.
+var ErrLost = errors.New("the sandbox session ended while a command was running")
+
 // UnavailableError says why a command could not be confined. It is an
 // [ErrUnavailable].
 type UnavailableError struct {

@@ -28,20 +28,21 @@ type world struct {
 	sb                                                      *Sandbox
 }
 
-func emptyFolder(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp(cmp.Or(os.Getenv("ZEPH_TEST_DIR"), "/var/tmp"), "zeph-sandbox-")
+func emptyFolder(tb testing.TB) string {
+	tb.Helper()
+	// A test's own folder is below /tmp, which is private inside and would hide
+	// what is tested.
+	dir, err := os.MkdirTemp(cmp.Or(os.Getenv("ZEPH_TEST_DIR"), "/var/tmp"), "zeph-sandbox-") //nolint:usetesting // see above
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
 
-func newWorld(t testing.TB, change func(*Config, *Policy)) world {
-	t.Helper()
-	// Not below /tmp: that is private inside, and would hide what is tested.
-	base := emptyFolder(t)
+func newWorld(tb testing.TB, change func(*Config, *Policy)) world {
+	tb.Helper()
+	base := emptyFolder(tb)
 	w := world{
 		root: filepath.Join(base, "root"), outside: filepath.Join(base, "outside"),
 		secretDir: filepath.Join(base, "home", ".ssh"), state: filepath.Join(base, "state"),
@@ -51,12 +52,12 @@ func newWorld(t testing.TB, change func(*Config, *Policy)) world {
 	w.hooks = filepath.Join(w.root, ".git", "hooks")
 	for _, d := range []string{w.root, w.outside, w.secretDir, w.state, w.scratch, w.hooks} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	for _, f := range []string{w.secret, filepath.Join(w.secretDir, "id"), filepath.Join(w.outside, "file"), filepath.Join(w.state, "audit")} {
 		if err := os.WriteFile(f, []byte("canary\n"), 0o600); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	cfg := Default()
@@ -71,11 +72,11 @@ func newWorld(t testing.TB, change func(*Config, *Policy)) world {
 	var err error
 	w.sb, err = New(cfg, policy, slog.New(slog.DiscardHandler))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := w.sb.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return w
@@ -83,13 +84,13 @@ func newWorld(t testing.TB, change func(*Config, *Policy)) world {
 
 // need skips a test where the kernel has no walls, and fails it where the
 // operator of the test says it has.
-func (w world) need(t testing.TB) {
-	t.Helper()
-	if r := w.sb.Probe(t.Context()); r.Err != nil {
+func (w world) need(tb testing.TB) {
+	tb.Helper()
+	if r := w.sb.Probe(tb.Context()); r.Err != nil {
 		if os.Getenv("ZEPH_REQUIRE_SANDBOX") == "1" {
-			t.Fatal(r.Err)
+			tb.Fatal(r.Err)
 		}
-		t.Skip(r.Err)
+		tb.Skip(r.Err)
 	}
 }
 
@@ -101,19 +102,19 @@ func (w world) command(script string) Command {
 	}
 }
 
-func (w world) run(t testing.TB, script string) Outcome {
-	t.Helper()
-	return w.runCommand(t, w.command(script))
+func (w world) run(tb testing.TB, script string) Outcome {
+	tb.Helper()
+	return w.runCommand(tb, w.command(script))
 }
 
-func (w world) runCommand(t testing.TB, cmd Command) Outcome {
-	t.Helper()
-	out, err := w.sb.Run(t.Context(), cmd)
+func (w world) runCommand(tb testing.TB, cmd Command) Outcome {
+	tb.Helper()
+	out, err := w.sb.Run(tb.Context(), cmd)
 	if err != nil {
-		t.Fatalf("%q: %v", cmd.Argv, err)
+		tb.Fatalf("%q: %v", cmd.Argv, err)
 	}
 	if out.Survivors != 0 {
-		t.Errorf("%q: %d survivors", cmd.Argv, out.Survivors)
+		tb.Errorf("%q: %d survivors", cmd.Argv, out.Survivors)
 	}
 	return out
 }
@@ -378,11 +379,11 @@ setsid nohup sleep 1003 >/dev/null 2>&1 </dev/null &
 sleep 1004; sleep 1005`
 
 // sleepers counts processes of this test on the host.
-func sleepers(t testing.TB, mark string) int {
-	t.Helper()
+func sleepers(tb testing.TB, mark string) int {
+	tb.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	n := 0
 	for _, f := range files {
@@ -516,11 +517,11 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-func openFiles(t testing.TB) int {
-	t.Helper()
+func openFiles(tb testing.TB) int {
+	tb.Helper()
 	names, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return len(names)
 }
@@ -761,5 +762,24 @@ func TestUnixSocketsOfTheOperator(t *testing.T) {
 	w.need(t)
 	if r := w.sb.Probe(t.Context()); slices.Contains(r.Held, "unix_socket") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A name that becomes protected is so for the next command.
+func TestProtectedLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(_ *Config, p *Policy) {
+		root := p.Roots[0]
+		p.LookReadOnly = func() []string {
+			found, _ := filepath.Glob(root + "/*/.git/hooks")
+			return found
+		}
+	})
+	w.need(t)
+	if out := w.run(t, "mkdir -p new/.git/hooks && echo x > new/.git/hooks/a"); out.ExitCode != 0 {
+		t.Error(out.Combined.Text())
+	}
+	if out := w.run(t, "echo x > new/.git/hooks/b"); out.ExitCode == 0 {
+		t.Error("a new hook could be written")
 	}
 }

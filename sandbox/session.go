@@ -27,6 +27,7 @@ type session struct {
 	anchor *anchor
 	err    error
 	places []place // what the view was made of
+	policy Policy
 
 	// Below the sandbox's lock.
 	uses int
@@ -46,6 +47,7 @@ type place struct {
 func (s *Sandbox) acquire(ctx context.Context, cmd Command) (*session, error) {
 	single := !s.Confined() || len(cmd.ExtraWrite) > 0
 	key := strings.Join([]string{cmd.Session, cmd.Scratch}, "\x00")
+	readOnly := s.policy.readOnly()
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -55,7 +57,7 @@ func (s *Sandbox) acquire(ctx context.Context, cmd Command) (*session, error) {
 	if single {
 		ses, key = nil, fmt.Sprintf("%s\x00%p", key, &key)
 	}
-	if ses != nil && ses.stale() {
+	if ses != nil && ses.stale(readOnly) {
 		s.retire(ses)
 		ses = nil
 	}
@@ -87,14 +89,15 @@ func (s *Sandbox) acquire(ctx context.Context, cmd Command) (*session, error) {
 	return ses, nil
 }
 
-// stale reports whether a session cannot be used any more.
-func (ses *session) stale() bool {
+// stale reports whether a session cannot be used any more: its anchor is gone,
+// or its view is not what would be built now.
+func (ses *session) stale(readOnly []string) bool {
 	select {
 	case <-ses.ready:
 	default:
 		return false // still being made
 	}
-	if ses.err != nil || ses.anchor.ended() {
+	if ses.err != nil || ses.anchor.ended() || !slices.Equal(ses.policy.ReadOnly, readOnly) {
 		return true
 	}
 	for _, p := range ses.places {
@@ -156,7 +159,7 @@ func (s *Sandbox) release(ses *session) {
 	default:
 		return // start looks again when it is done
 	}
-	if s.closed || ses.single || s.sessions[ses.key] != ses || ses.stale() {
+	if s.closed || ses.single || s.sessions[ses.key] != ses || ses.anchor.ended() {
 		s.retire(ses)
 		return
 	}
@@ -177,8 +180,7 @@ func (s *Sandbox) expire(ses *session) {
 
 // start makes a session's anchor.
 func (s *Sandbox) start(ses *session, cmd Command) {
-	policy := s.policy
-	policy.Secrets = slices.Clone(policy.Secrets)
+	policy := s.policy.now()
 	places, err := lookAt(policy, cmd)
 	var a *anchor
 	if err == nil {
@@ -186,7 +188,7 @@ func (s *Sandbox) start(ses *session, cmd Command) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ses.anchor, ses.err, ses.places = a, err, places
+	ses.anchor, ses.err, ses.places, ses.policy = a, err, places, policy
 	if err == nil && s.closed {
 		ses.err = errClosed
 		go a.close()

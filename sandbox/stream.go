@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -93,7 +94,7 @@ func (k *keeper) stream() Stream {
 	s := Stream{Total: k.total}
 	head, tail := k.head, k.tail()
 	if int64(len(head)+len(tail)) == k.total {
-		head, tail = append(head[:len(head):len(head)], tail...), nil
+		head, tail = append(slices.Clip(head), tail...), nil
 	} else {
 		s.Truncated = true
 		head, tail = trimEnd(head), trimStart(tail)

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"sync"
@@ -60,7 +61,7 @@ func serve() {
 	abi, err := a.prepare()
 	if err != nil {
 		step := "set up"
-		if s, ok := err.(*stepError); ok { //nolint:errorlint // made by this package, never wrapped
+		if s, ok := errors.AsType[*stepError](err); ok {
 			step = s.step
 		}
 		a.fail(step, err)

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"errors"
 	"os"
 	"sync"
 
@@ -32,11 +33,10 @@ func (c *conn) send(m Message) {
 	defer c.mu.Unlock()
 	for {
 		err := unix.Sendmsg(c.fd, b, nil, nil, unix.MSG_NOSIGNAL)
-		switch err {
-		case nil:
+		if err == nil {
 			return
-		case unix.EINTR, unix.ENOBUFS:
-		default:
+		}
+		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENOBUFS) {
 			c.leave()
 		}
 	}
@@ -51,7 +51,7 @@ func (c *conn) fail(step string, err error) {
 func (c *conn) recv(buf, oob []byte) (Message, []int) {
 	for {
 		n, oobn, flags, _, err := unix.Recvmsg(c.fd, buf, oob, unix.MSG_CMSG_CLOEXEC)
-		if err == unix.EINTR {
+		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil || n == 0 {

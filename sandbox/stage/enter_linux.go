@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"errors"
 	"os"
 	"syscall"
 
@@ -64,15 +65,11 @@ func launch(open bool) {
 
 // errnoOf returns the error number in err, EIO when there is none.
 func errnoOf(err error) uint32 {
-	for err != nil {
-		switch e := err.(type) { //nolint:errorlint // walks the chain itself; the errors package is not needed here
-		case syscall.Errno:
-			return uint32(e)
-		case interface{ Unwrap() error }:
-			err = e.Unwrap()
-		default:
-			return uint32(syscall.EIO)
-		}
+	if err == nil {
+		return 0
 	}
-	return 0
+	if e, ok := errors.AsType[syscall.Errno](err); ok {
+		return uint32(e)
+	}
+	return uint32(syscall.EIO)
 }

@@ -40,7 +40,7 @@ func (a *anchor) landlock() (uint32, error) {
 	}
 	// Only the first field: every kernel with Landlock takes that length.
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
-		uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr.Handled_access_fs), 0)
+		uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr.Handled_access_fs), 0) //nolint:gosec // the kernel reads it
 	if errno != 0 {
 		return abi, at("make Landlock rules", errno)
 	}
@@ -89,7 +89,7 @@ func allowBeneath(rules int, path string, rights uint64) error {
 	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(rules), unix.LANDLOCK_RULE_PATH_BENEATH,
-		uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+		uintptr(unsafe.Pointer(&rule)), 0, 0, 0) //nolint:gosec // the kernel reads it
 	if errno != 0 {
 		return errno
 	}

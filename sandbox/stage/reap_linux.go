@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"syscall"
@@ -16,12 +17,11 @@ func (a *anchor) reap() {
 		// Look without taking: a process may be taken only under the lock, when
 		// it is known whose it is.
 		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		switch err {
-		case nil:
-		case unix.ECHILD:
+		if errors.Is(err, unix.ECHILD) {
 			<-a.born
 			continue
-		default:
+		}
+		if err != nil {
 			continue
 		}
 		var ws syscall.WaitStatus
@@ -140,7 +140,7 @@ func (a *anchor) left(c *command) []int {
 		switch {
 		case err == nil && string(buf[:n]) == want:
 			out = append(out, pid)
-		case err == unix.EACCES || err == unix.EPERM:
+		case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
 			if a.owns(c, pid) {
 				out = append(out, pid)
 			}

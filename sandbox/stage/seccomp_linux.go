@@ -157,7 +157,8 @@ func (p *program) on(number uint32, rule func(*program)) {
 // installFilter puts the calling thread, and all it starts, under the filter.
 func installFilter(f []unix.SockFilter) error {
 	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0,
+		uintptr(unsafe.Pointer(&prog))) //nolint:gosec // the kernel reads it
 	runtime.KeepAlive(f)
 	if errno != 0 {
 		return errno

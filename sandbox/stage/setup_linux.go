@@ -1,7 +1,9 @@
 package stage
 
 import (
+	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"unsafe"
 
@@ -110,7 +112,7 @@ func (b *builder) cloneSources() error {
 			src = m.Path
 		}
 		fd, err := cloneReal(src)
-		if m.Op == OpKeep && (err == unix.ENOENT || err == unix.ELOOP) {
+		if m.Op == OpKeep && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELOOP)) {
 			continue
 		}
 		if err != nil {
@@ -232,8 +234,9 @@ func gone(path string) bool {
 	if err == nil {
 		return false
 	}
-	e := unix.Errno(errnoOf(err))
-	return e == unix.ENOENT || e == unix.EACCES || e == unix.ENOTDIR || e == unix.ELOOP
+	return slices.Contains([]uint32{
+		uint32(unix.ENOENT), uint32(unix.EACCES), uint32(unix.ENOTDIR), uint32(unix.ELOOP),
+	}, errnoOf(err))
 }
 
 func again(path string, attr uint64) error {
@@ -274,7 +277,7 @@ func cloneDevices() (map[string]int, error) {
 	fds := map[string]int{}
 	for _, n := range deviceNames() {
 		fd, err := clone(unix.AT_FDCWD, "/dev/"+n, 0)
-		if err == unix.ENOENT && n != "null" {
+		if errors.Is(err, unix.ENOENT) && n != "null" {
 			continue
 		}
 		if err != nil {
@@ -354,13 +357,15 @@ func deafen() {
 		mask                     uint64
 	}
 	ignore := action{handler: 1}
+	keep := []unix.Signal{
+		unix.SIGKILL, unix.SIGSTOP, unix.SIGURG, unix.SIGCHLD, unix.SIGPROF,
+		unix.SIGCONT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU,
+	}
 	for s := unix.Signal(1); s <= 31; s++ {
-		switch s {
-		case unix.SIGKILL, unix.SIGSTOP, unix.SIGURG, unix.SIGCHLD, unix.SIGPROF,
-			unix.SIGCONT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU:
+		if slices.Contains(keep, s) {
 			continue
-		default:
 		}
-		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&ignore)), 0, 8, 0, 0)
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s),
+			uintptr(unsafe.Pointer(&ignore)), 0, 8, 0, 0) //nolint:gosec // the kernel reads it
 	}
 }

@@ -1,6 +1,9 @@
 package stage
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // MaxFrame is the largest frame either side sends or takes.
 const MaxFrame = 192 << 10
@@ -305,11 +308,9 @@ func (r *reader) count(size int) int {
 // refused.
 func (r *reader) text() string {
 	b := r.take(r.count(1))
-	for _, c := range b {
-		if c == 0 {
-			r.bad = true
-			return ""
-		}
+	if slices.Contains(b, 0) {
+		r.bad = true
+		return ""
 	}
 	return string(b)
 }

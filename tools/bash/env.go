@@ -1,0 +1,116 @@
+package bash
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// dropped are variables that make a shell run something on its own, or that
+// name a service, a terminal or a folder which does not exist inside.
+func dropped() []string {
+	return []string{
+		"BASH_ENV", "ENV", "PROMPT_COMMAND", "PS4", "SHELLOPTS", "BASHOPTS", "CDPATH", "GLOBIGNORE", "IFS",
+		"BASH_XTRACEFD", "OLDPWD", "PWD", "SHLVL", "_", "TMPDIR", "TEMP", "TMP",
+		"DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "XDG_RUNTIME_DIR",
+		"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DOCKER_HOST", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID",
+		"COLORTERM", "CLICOLOR_FORCE", "FORCE_COLOR",
+	}
+}
+
+// fixed are the variables that every command gets: nothing asks at a terminal
+// that is not there, and nothing decorates its output for one.
+func fixed() map[string]string {
+	return map[string]string{
+		"TERM": "dumb", "TMPDIR": "/tmp", "PAGER": "cat", "GIT_PAGER": "cat",
+		"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "/bin/false", "SSH_ASKPASS": "/bin/false",
+	}
+}
+
+// caches are the variables that lead caches to a folder that is writable
+// inside. What is only read, such as downloaded modules, stays where it is.
+func caches(dir string) map[string]string {
+	return map[string]string{
+		"XDG_CACHE_HOME":      dir,
+		"XDG_STATE_HOME":      filepath.Join(dir, "state"),
+		"GOCACHE":             filepath.Join(dir, "go-build"),
+		"npm_config_cache":    filepath.Join(dir, "npm"),
+		"YARN_CACHE_FOLDER":   filepath.Join(dir, "yarn"),
+		"PIP_CACHE_DIR":       filepath.Join(dir, "pip"),
+		"PYTHONPYCACHEPREFIX": filepath.Join(dir, "pycache"),
+	}
+}
+
+// environment is the whole environment of a command, and the names of the
+// call's variables that were not passed on.
+func (c Config) environment(inherited []string, call map[string]string, cacheDir string) (env, refused []string) {
+	drop := dropped()
+	all := map[string]string{}
+	for _, kv := range inherited {
+		name, value, ok := strings.Cut(kv, "=")
+		if !ok || !isName(name) || slices.Contains(drop, name) || c.blocked(name) || c.secret(name) {
+			continue
+		}
+		all[name] = value
+	}
+	if all["PATH"] == "" {
+		all["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	}
+	maps.Copy(all, fixed())
+	if cacheDir != "" {
+		maps.Copy(all, caches(cacheDir))
+	}
+	for name, value := range call {
+		if c.blocked(name) {
+			refused = append(refused, name)
+			continue
+		}
+		all[name] = value
+	}
+	for name, value := range all {
+		env = append(env, name+"="+value)
+	}
+	slices.Sort(env)
+	slices.Sort(refused)
+	return env, refused
+}
+
+// blocked reports whether the operator's list keeps a variable from commands.
+func (c Config) blocked(name string) bool {
+	return !slices.Contains(c.EnvPass, name) &&
+		slices.ContainsFunc(c.EnvBlocklist, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// secret reports whether a variable of the server looks like it holds one. A
+// command is not to learn it just because the server was started with it.
+func (c Config) secret(name string) bool {
+	if slices.Contains(c.EnvPass, name) {
+		return false
+	}
+	upper := strings.ToUpper(name)
+	for _, end := range []string{"PASSWORD", "PASSWD", "PASSPHRASE", "TOKEN", "SECRET", "APIKEY", "CREDENTIALS"} {
+		if strings.HasSuffix(upper, end) {
+			return true
+		}
+	}
+	for part := range strings.SplitSeq(upper, "_") {
+		if slices.Contains([]string{"KEY", "TOKEN", "SECRET", "PASS", "PASSWORD", "PAT", "CREDENTIAL", "CREDS", "DSN", "COOKIE"}, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// isName reports whether s can be the name of a variable, or begin one.
+func isName(s string) bool {
+	if s == "" || s[0] >= '0' && s[0] <= '9' {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return true
+}
