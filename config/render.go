@@ -1,0 +1,221 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Origin says where a value came from.
+type Origin struct {
+	Source string // a file, a flag, a variable
+	Line   int    // in a file; 0 = not a file
+}
+
+// String returns file:line, or the source.
+func (o Origin) String() string {
+	if o.Line > 0 {
+		return fmt.Sprintf("%s:%d", o.Source, o.Line)
+	}
+	return o.Source
+}
+
+// Origins says of every key that is not at its default where its value came
+// from. Keys are full paths such as tools.shell.timeout.
+type Origins map[string]Origin
+
+// writer writes a config as TOML.
+type writer struct {
+	b       strings.Builder
+	origins Origins
+	show    bool // with origins, without secrets
+}
+
+// render returns a struct as a TOML document, secrets included.
+func render(cfg any) string {
+	w := &writer{}
+	w.table(reflect.ValueOf(cfg), "")
+	return strings.TrimLeft(w.b.String(), "\n")
+}
+
+// show returns a struct as a TOML document for people: the origin after each
+// value, and [redacted] in place of secrets.
+func show(cfg any, o Origins) string {
+	w := &writer{origins: o, show: true}
+	w.table(reflect.ValueOf(cfg), "")
+	return strings.TrimLeft(w.b.String(), "\n")
+}
+
+// table writes the plain keys of a table first, then the tables in it.
+func (w *writer) table(v reflect.Value, key string) {
+	tab := tableOf(v.Type())
+	var later []field
+	for _, f := range tab.fields {
+		if fv := v.FieldByIndex(f.index); !nested(fv) {
+			w.line(f.name, fv, join(key, f.name))
+		} else {
+			later = append(later, f)
+		}
+	}
+	for _, f := range later {
+		w.nested(v.FieldByIndex(f.index), join(key, f.name))
+	}
+	if tab.rest != nil {
+		w.entries(v.FieldByIndex(tab.rest.index), key)
+	}
+}
+
+// nested reports whether a value is written under headers of its own.
+func nested(v reflect.Value) bool {
+	t := v.Type()
+	return isTable(t) || t.Kind() == reflect.Map || t.Kind() == reflect.Slice && isTable(t.Elem()) && v.Len() > 0
+}
+
+func (w *writer) nested(v reflect.Value, key string) {
+	switch v.Kind() {
+	case reflect.Map:
+		if v.Len() > 0 {
+			fmt.Fprintf(&w.b, "\n[%s]\n", key)
+		}
+		w.entries(v, key)
+	case reflect.Slice:
+		for i := range v.Len() {
+			fmt.Fprintf(&w.b, "\n[[%s]]\n", key)
+			w.table(v.Index(i), fmt.Sprintf("%s[%d]", key, i))
+		}
+	default:
+		fmt.Fprintf(&w.b, "\n[%s]\n", key)
+		w.table(v, key)
+	}
+}
+
+func (w *writer) entries(m reflect.Value, key string) {
+	keys := m.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	for _, plain := range []bool{true, false} {
+		for _, k := range keys {
+			v := m.MapIndex(k)
+			if nested(v) == plain {
+				continue
+			}
+			if plain {
+				w.line(k.String(), v, join(key, k.String()))
+			} else {
+				w.nested(v, join(key, k.String()))
+			}
+		}
+	}
+}
+
+func (w *writer) line(name string, v reflect.Value, key string) {
+	text := ""
+	switch {
+	case w.show && isSecret(name, v.Type()) && v.Len() > 0:
+		text = `"[redacted]"`
+	default:
+		text = literal(name, v)
+	}
+	fmt.Fprintf(&w.b, "%s = %s", quoteKey(name), text)
+	if w.show {
+		origin := "default"
+		if o, ok := w.origins[key]; ok {
+			origin = o.String()
+		}
+		fmt.Fprintf(&w.b, "  # %s", strings.Join(strings.Fields(origin), " "))
+	}
+	w.b.WriteByte('\n')
+}
+
+// literal returns a value as TOML writes it.
+func literal(name string, v reflect.Value) string {
+	if v.Type() == reflect.TypeFor[time.Duration]() {
+		return durationLiteral(name, time.Duration(v.Int()))
+	}
+	if m, ok := v.Interface().(interface{ Reveal() string }); ok {
+		return quote(m.Reveal())
+	}
+	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
+		text, err := m.MarshalText()
+		if err != nil {
+			panic(fmt.Sprintf("config: %s cannot be written: %v", v.Type(), err))
+		}
+		return quote(string(text))
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return quote(v.String())
+	case reflect.Bool:
+		return strconv.FormatBool(v.Bool())
+	case reflect.Slice:
+		items := make([]string, v.Len())
+		for i := range items {
+			items[i] = literal(name, v.Index(i))
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case reflect.Float32, reflect.Float64:
+		s := strconv.FormatFloat(v.Float(), 'g', -1, 64)
+		if !strings.ContainsAny(s, ".ein") {
+			s += ".0"
+		}
+		return strings.ToLower(strings.TrimPrefix(s, "+"))
+	}
+	if v.CanInt() {
+		return strconv.FormatInt(v.Int(), 10)
+	}
+	return strconv.FormatUint(v.Uint(), 10)
+}
+
+func durationLiteral(name string, d time.Duration) string {
+	if each, _ := unit(name); each > 0 {
+		return strconv.FormatInt(int64(d/each), 10)
+	}
+	s := d.String()
+	if d != 0 && strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if d != 0 && strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return quote(s)
+}
+
+// quote returns a text as a basic TOML string.
+func quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r < ' ' || r == 0x7f:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r) // an invalid byte becomes U+FFFD
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// quoteKey returns a key as it stands in a dotted path.
+func quoteKey(name string) string {
+	for i := range len(name) {
+		if !isBare(name[i]) {
+			return quote(name)
+		}
+	}
+	if name == "" || !utf8.ValidString(name) {
+		return quote(name)
+	}
+	return name
+}
