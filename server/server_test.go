@@ -17,6 +17,7 @@ import (
 
 	"github.com/zeph-tools/zeph-mcp-tools/approval"
 	"github.com/zeph-tools/zeph-mcp-tools/call"
+	"github.com/zeph-tools/zeph-mcp-tools/pipeline"
 )
 
 func TestSession(t *testing.T) {
@@ -171,6 +172,25 @@ func TestErrorResult(t *testing.T) {
 		if got := classify("", in).Category; string(got) != want {
 			t.Errorf("%v: %s", in, got)
 		}
+	}
+}
+
+func TestRender(t *testing.T) {
+	t.Parallel()
+	for want, r := range map[string]pipeline.Response{
+		`{"content":[{"type":"text","text":"hi"}],"structuredContent":{"a":1}}`: {Result: call.Result{Text: "hi", Structured: json.RawMessage(`{"a":1}`)}},
+		`{"content":[{"type":"text","text":""},{"type":"image","data":"AQI=","mimeType":"image/png"}],"structuredContent":{}}`: {
+			Result: call.Result{Images: []call.Image{{MIME: "image/png", Data: []byte{1, 2}}}},
+		},
+	} {
+		text, raw, err := Render(r)
+		if err != nil || string(raw) != want || text != r.Result.Text {
+			t.Errorf("%q, %s, %v", text, raw, err)
+		}
+	}
+	text, raw, err := Render(pipeline.Response{CallID: "c-1", Err: errors.New("x")})
+	if err != nil || !strings.Contains(string(raw), `"isError":true`) || !strings.HasPrefix(text, "category: server_error\n") {
+		t.Errorf("%q, %s, %v", text, raw, err)
 	}
 }
 
