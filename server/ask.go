@@ -51,7 +51,11 @@ func (s *Server) answer(
 // second is the pass that brings the answer. It cannot lead to another
 // question.
 func (s *Server) second(ctx context.Context, r pipeline.Request) pipeline.Response {
-	resp := s.run(ctx, r)
+	call := s.run
+	if r.Answer.How != "" {
+		call = s.o.Calls.Call // nothing will run, so there is no turn to wait for
+	}
+	resp := call(ctx, r)
 	if resp.Pending != nil {
 		resp.Pending, resp.Err = nil, errors.New("asked again after the answer")
 		s.o.Log.ErrorContext(ctx, "a call was asked about twice", "call_id", resp.CallID, "tool", r.Tool)

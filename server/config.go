@@ -10,7 +10,7 @@ import (
 
 // Config is the section [server].
 type Config struct {
-	SessionIdle    time.Duration `toml:"session_idle"`    // an HTTP session ends when it is not used for so long; 1m … 24h
+	SessionIdle    time.Duration `toml:"session_idle"`    // an HTTP session ends when it gets no message for so long; 15m … 24h, so that no waiting call outlives it
 	MaxSessions    int           `toml:"max_sessions"`    // HTTP sessions at a time; 1 … 10000
 	MaxCalls       int           `toml:"max_calls"`       // calls that run at a time; more wait; 1 … 1024
 	MaxMessage     int64         `toml:"max_message"`     // bytes of one message; 64 KiB … 64 MiB
@@ -30,7 +30,7 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("server.%s: must be %s", key, want))
 		}
 	}
-	outside("session_idle", c.SessionIdle >= time.Minute && c.SessionIdle <= 24*time.Hour, "between 1m and 24h")
+	outside("session_idle", c.SessionIdle >= 15*time.Minute && c.SessionIdle <= 24*time.Hour, "between 15m and 24h")
 	outside("max_sessions", c.MaxSessions >= 1 && c.MaxSessions <= 10_000, "between 1 and 10000")
 	outside("max_calls", c.MaxCalls >= 1 && c.MaxCalls <= 1024, "between 1 and 1024")
 	outside("max_message", c.MaxMessage >= 64<<10 && c.MaxMessage <= 64<<20, "between 65536 and 67108864")

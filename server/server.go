@@ -92,6 +92,7 @@ func New(o Options) (*Server, error) {
 	s.mcp = sdk.NewMCPServer(o.Name, o.Version,
 		sdk.WithToolCapabilities(false),
 		sdk.WithResourceCapabilities(false, false),
+		sdk.WithPromptCapabilities(false), // there are none, and asking for them is no error
 		sdk.WithLogging(),
 		sdk.WithInstructions(o.Instructions),
 		sdk.WithTitle("Zeph MCP tools"),
@@ -104,9 +105,10 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// icon is a prompt sign in a frame.
-const icon = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' fill='none' stroke='%23468' stroke-width='2'%3E" +
-	"%3Crect x='2' y='3' width='20' height='18' rx='3'/%3E%3Cpath d='m7 9 3 3-3 3m6 0h4'/%3E%3C/svg%3E"
+// icon is a prompt sign. Clients since 2026-07-28 get it with every result, so
+// it is small.
+const icon = "data:image/svg+xml;base64," +
+	"PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHZpZXdCb3g9IjAgMCA5IDkiPjxwYXRoIGQ9Im0yIDIgMyAzLTMgM2g1IiBmaWxsPSJub25lIiBzdHJva2U9IiM0NjgiLz48L3N2Zz4="
 
 // peer is what is known of the one who talks over a connection or session.
 type peer struct {

@@ -47,7 +47,11 @@ func TestEveryRevision(t *testing.T) {
 			if got.ProtocolVersion != version || got.Instructions != "be careful" || i.Name != "zeph-mcp-tools" || i.Version != "1.2.3" || i.Title == "" || len(i.Icons) != 1 {
 				t.Errorf("got %+v", got)
 			}
-			for _, c := range []string{"tools", "resources", "logging"} {
+			// The schema wants a URI: no space, no quote.
+			if src := i.Icons[0].Src; !strings.HasPrefix(src, "data:image/svg+xml;base64,") || strings.ContainsAny(src, " '\"<>") {
+				t.Errorf("icon %s", src)
+			}
+			for _, c := range []string{"tools", "resources", "prompts", "logging"} {
 				if got.Capabilities[c] == nil {
 					t.Errorf("no capability %s", c)
 				}
