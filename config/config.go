@@ -16,6 +16,7 @@ import (
 
 	"github.com/zeph-tools/zeph-mcp-tools/approval"
 	"github.com/zeph-tools/zeph-mcp-tools/audit"
+	"github.com/zeph-tools/zeph-mcp-tools/egress"
 	"github.com/zeph-tools/zeph-mcp-tools/gates/permission"
 	"github.com/zeph-tools/zeph-mcp-tools/gates/policy"
 	"github.com/zeph-tools/zeph-mcp-tools/gates/scope"
@@ -24,8 +25,11 @@ import (
 	"github.com/zeph-tools/zeph-mcp-tools/internal/workspace"
 	"github.com/zeph-tools/zeph-mcp-tools/sandbox"
 	"github.com/zeph-tools/zeph-mcp-tools/server"
+	"github.com/zeph-tools/zeph-mcp-tools/tools/bash"
 	"github.com/zeph-tools/zeph-mcp-tools/tools/read"
 	webscrape "github.com/zeph-tools/zeph-mcp-tools/tools/web_scrape"
+	websearch "github.com/zeph-tools/zeph-mcp-tools/tools/web_search"
+	"github.com/zeph-tools/zeph-mcp-tools/tools/write"
 )
 
 // Secret is a text that never prints itself.
@@ -48,11 +52,19 @@ type Security struct {
 	CapabilityScopes scope.Config        `toml:"capability_scopes"`
 }
 
+// Shell is [tools.shell].
+type Shell struct {
+	Bash bash.Config `toml:",inline"`
+}
+
 // Tools is [tools].
 type Tools struct {
+	Shell       Shell             `toml:"shell"`
 	File        workspace.Config  `toml:"file"`
 	Read        read.Config       `toml:"read"`
+	Write       write.Config      `toml:"write"`
 	Scrape      webscrape.Config  `toml:"scrape"`
+	Search      websearch.Config  `toml:"search"`
 	Sandbox     sandbox.Config    `toml:"sandbox"`
 	Trust       trust.Config      `toml:"trust"`
 	Policy      policy.Config     `toml:"policy"`
@@ -67,13 +79,31 @@ func Default() Config {
 		Approval: approval.Default(),
 		Security: Security{CapabilityScopes: scope.Default()},
 		Tools: Tools{
-			File: workspace.Default(), Read: read.Default(), Scrape: webscrape.Default(), Sandbox: sandbox.Default(),
-			Trust: trust.Default(), Policy: policy.Default(), Permissions: permission.Default(), Audit: audit.Default(),
+			Shell: Shell{Bash: bash.Default()}, File: workspace.Default(), Read: read.Default(), Write: write.Default(),
+			Scrape: webscrape.Default(), Search: websearch.Default(), Sandbox: sandbox.Default(), Trust: trust.Default(), Policy: policy.Default(), Permissions: permission.Default(), Audit: audit.Default(),
 		},
 	}
 	fill(reflect.ValueOf(&cfg).Elem())
 	return cfg
 }
+
+// Bash is what the bash tool is told.
+func (c Config) Bash() bash.Config { return c.Tools.Shell.Bash }
+
+// Workspace is what the workspace is told.
+func (c Config) Workspace() workspace.Config { return c.Tools.File }
+
+// Read is what the tools that read files are told.
+func (c Config) Read() read.Config { return c.Tools.Read }
+
+// Write is what the tools that change files are told.
+func (c Config) Write() write.Config { return c.Tools.Write }
+
+// Scrape is what the tools that read web pages are told.
+func (c Config) Scrape() webscrape.Config { return c.Tools.Scrape }
+
+// Egress is where outbound connections may go.
+func (c Config) Egress() egress.Config { return c.Tools.Scrape.Config }
 
 // Load reads the file at path over the defaults; an empty path means that
 // there is no file. The error joins every mistake as an [*Error]; the config
@@ -133,7 +163,7 @@ func place(err error, file string, lines positions) error {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the list itself is taken apart
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var errs []error
 		for _, e := range joined.Unwrap() {
 			errs = append(errs, place(e, file, lines))

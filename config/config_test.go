@@ -150,21 +150,21 @@ ttl = "1m30s"
 
 // every is one of everything a config struct may hold.
 type every struct {
-	Text   string            `toml:"text"`
-	Flag   bool              `toml:"flag"`
-	Int    int               `toml:"int"`
-	Small  int8              `toml:"small"`
-	Uint   uint16            `toml:"uint"`
-	Float  float64           `toml:"float"`
-	Wait   time.Duration     `toml:"wait"`
-	Secs   time.Duration     `toml:"max_secs"`
-	Level  permission.Action `toml:"level"`
-	Hidden secret.Secret     `toml:"hidden"`
-	APIKey string            `toml:"api_key"`
-	List   []string          `toml:"list"`
-	Floats []float64         `toml:"floats"`
-	Skip   string            `toml:"-"`
-	Sub    struct {
+	Text    string            `toml:"text"`
+	Flag    bool              `toml:"flag"`
+	Int     int               `toml:"int"`
+	Small   int8              `toml:"small"`
+	Uint    uint16            `toml:"uint"`
+	Float   float64           `toml:"float"`
+	Wait    time.Duration     `toml:"wait"`
+	Longest time.Duration     `toml:"max_secs"`
+	Level   permission.Action `toml:"level"`
+	Hidden  secret.Secret     `toml:"hidden"`
+	APIKey  string            `toml:"api_key"`
+	List    []string          `toml:"list"`
+	Floats  []float64         `toml:"floats"`
+	Skip    string            `toml:"-"`
+	Sub     struct {
 		inner
 		More struct {
 			Name string `toml:"name"`
@@ -209,7 +209,7 @@ y = 1
 		t.Fatal(err)
 	}
 	want := every{
-		Text: "a\nb", Flag: true, Int: -5, Small: 127, Uint: 65535, Float: 1, Wait: 90 * time.Minute, Secs: 30 * time.Second, Level: permission.Deny,
+		Text: "a\nb", Flag: true, Int: -5, Small: 127, Uint: 65535, Float: 1, Wait: 90 * time.Minute, Longest: 30 * time.Second, Level: permission.Deny,
 		Hidden: "s3", APIKey: "s4", List: []string{"a", "b"}, Floats: []float64{1.5, 2, 1e9}, Maps: map[string]map[string]int{"x": {"y": 1, "a.b": 2}},
 	}
 	want.Sub.Deep, want.Sub.More.Name = "d", "n"

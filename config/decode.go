@@ -189,7 +189,7 @@ func (d *decoder) value(raw any, v reflect.Value, key, name string) {
 }
 
 func (d *decoder) kind(raw any, v reflect.Value, key, name string) {
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // a config holds only these kinds
 	case reflect.Struct:
 		if tree, ok := raw.(map[string]any); ok {
 			d.table(tree, v, key)
@@ -284,7 +284,7 @@ func (d *decoder) text(raw any, v reflect.Value, key string) {
 		d.fault(key, "expected a text in quotes, got %s", describe(raw))
 		return
 	}
-	u, ok := v.Addr().Interface().(encoding.TextUnmarshaler)
+	u, ok := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr())
 	if !ok {
 		panic(fmt.Sprintf("config: %s cannot be read from text", v.Type()))
 	}

@@ -77,7 +77,7 @@ func nested(v reflect.Value) bool {
 }
 
 func (w *writer) nested(v reflect.Value, key string) {
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // a config holds only these kinds
 	case reflect.Map:
 		if v.Len() > 0 {
 			fmt.Fprintf(&w.b, "\n[%s]\n", key)
@@ -113,12 +113,9 @@ func (w *writer) entries(m reflect.Value, key string) {
 }
 
 func (w *writer) line(name string, v reflect.Value, key string) {
-	text := ""
-	switch {
-	case w.show && isSecret(name, v.Type()) && v.Len() > 0:
+	text := literal(name, v)
+	if w.show && isSecret(name, v.Type()) && v.Len() > 0 {
 		text = `"[redacted]"`
-	default:
-		text = literal(name, v)
 	}
 	fmt.Fprintf(&w.b, "%s = %s", quoteKey(name), text)
 	if w.show {
@@ -136,17 +133,17 @@ func literal(name string, v reflect.Value) string {
 	if v.Type() == reflect.TypeFor[time.Duration]() {
 		return durationLiteral(name, time.Duration(v.Int()))
 	}
-	if m, ok := v.Interface().(interface{ Reveal() string }); ok {
+	if m, ok := reflect.TypeAssert[interface{ Reveal() string }](v); ok {
 		return quote(m.Reveal())
 	}
-	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
+	if m, ok := reflect.TypeAssert[encoding.TextMarshaler](v); ok {
 		text, err := m.MarshalText()
 		if err != nil {
 			panic(fmt.Sprintf("config: %s cannot be written: %v", v.Type(), err))
 		}
 		return quote(string(text))
 	}
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // a config holds only these kinds
 	case reflect.String:
 		return quote(v.String())
 	case reflect.Bool:

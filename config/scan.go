@@ -171,14 +171,10 @@ func (s *scanner) value(path string) {
 	depth, index, fresh := 0, 0, false // fresh: the next character starts an item
 	for s.pos < len(s.src) {
 		c := s.src[s.pos]
-		switch {
-		case c == '\n' && depth <= 0:
+		if c == '\n' && depth <= 0 {
 			return
-		case c == '#':
-			s.toLineEnd()
-			continue
-		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
-			s.pos++
+		}
+		if s.skipped(c) {
 			continue
 		}
 		if fresh && depth == 1 {
@@ -202,6 +198,19 @@ func (s *scanner) value(path string) {
 		}
 		s.pos++
 	}
+}
+
+// skipped steps over a space or a comment.
+func (s *scanner) skipped(c byte) bool {
+	switch c {
+	case '#':
+		s.toLineEnd()
+	case ' ', '\t', '\r', '\n':
+		s.pos++
+	default:
+		return false
+	}
+	return true
 }
 
 // str steps over a string of any of the four kinds.

@@ -45,30 +45,49 @@ func tableOf(t reflect.Type) table {
 func (tab *table) collect(t reflect.Type, index []int) error {
 	for f := range t.Fields() {
 		tag, tagged := f.Tag.Lookup("toml")
+		if tag == "-" || !f.IsExported() && !f.Anonymous {
+			continue
+		}
 		at := append(append([]int{}, index...), f.Index...)
+		var err error
 		switch {
-		case tag == "-" || !f.IsExported() && !f.Anonymous:
 		case tag == ",inline" || f.Anonymous && !tagged:
-			if f.Type.Kind() != reflect.Struct {
-				return fmt.Errorf("field %s is not a struct", f.Name)
-			}
-			if err := tab.collect(f.Type, at); err != nil {
-				return err
-			}
+			err = tab.inline(f.Type, at)
 		case tag == "*":
-			if f.Type.Kind() != reflect.Map || tab.rest != nil {
-				return fmt.Errorf("field %s is not the one map of the table", f.Name)
-			}
-			tab.rest = &field{name: "*", index: at, typ: f.Type}
-		case !tagged || tag == "" || strings.ToLower(tag) != tag || strings.ContainsAny(tag, ",. "):
-			return fmt.Errorf("field %s has the tag %q", f.Name, tag)
+			err = tab.others(field{name: "*", index: at, typ: f.Type})
 		default:
-			if _, ok := tab.find(tag); ok {
-				return fmt.Errorf("the key %s is there twice", tag)
-			}
-			tab.fields = append(tab.fields, field{name: tag, index: at, typ: f.Type})
+			err = tab.add(field{name: tag, index: at, typ: f.Type})
+		}
+		if err != nil {
+			return fmt.Errorf("field %s: %w", f.Name, err)
 		}
 	}
+	return nil
+}
+
+func (tab *table) inline(t reflect.Type, index []int) error {
+	if t.Kind() != reflect.Struct {
+		return errors.New("is not a struct")
+	}
+	return tab.collect(t, index)
+}
+
+func (tab *table) others(f field) error {
+	if f.typ.Kind() != reflect.Map || tab.rest != nil {
+		return errors.New("is not the one map of the table")
+	}
+	tab.rest = &f
+	return nil
+}
+
+func (tab *table) add(f field) error {
+	if f.name == "" || strings.ToLower(f.name) != f.name || strings.ContainsAny(f.name, ",. ") {
+		return fmt.Errorf("has the tag %q", f.name)
+	}
+	if _, ok := tab.find(f.name); ok {
+		return fmt.Errorf("the key %s is there twice", f.name)
+	}
+	tab.fields = append(tab.fields, f)
 	return nil
 }
 
@@ -128,7 +147,7 @@ func unit(name string) (time.Duration, string) {
 // fill replaces every missing list by an empty one, so that a config says the
 // same whether a list was left out or written as [].
 func fill(v reflect.Value) {
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // a config holds only these kinds
 	case reflect.Struct:
 		for f, fv := range v.Fields() {
 			if f.IsExported() || f.Anonymous {
@@ -143,13 +162,12 @@ func fill(v reflect.Value) {
 			fill(v.Index(i))
 		}
 	case reflect.Map:
-		for _, k := range v.MapKeys() {
+		for _, name := range v.MapKeys() {
 			e := reflect.New(v.Type().Elem()).Elem()
-			e.Set(v.MapIndex(k))
+			e.Set(v.MapIndex(name))
 			fill(e)
-			v.SetMapIndex(k, e)
+			v.SetMapIndex(name, e)
 		}
-	default:
 	}
 }
 
