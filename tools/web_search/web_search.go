@@ -39,9 +39,9 @@ type Search struct {
 
 var _ tools.Tool = (*Search)(nil)
 
-// New returns the tool. The error is [ErrAbsent] when the config does not
+// NewSearch returns the tool. The error is [ErrAbsent] when the config does not
 // enable it or there is no key, and another error when the config is wrong.
-func New(cfg Config, p *egress.Policy, report func(egress.Event)) (*Search, error) {
+func NewSearch(cfg Config, p *egress.Policy, report func(egress.Event)) (*Search, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}

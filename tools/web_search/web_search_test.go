@@ -48,7 +48,7 @@ func newSearch(t *testing.T, edit func(*Config), h http.HandlerFunc) (*Search, *
 		t.Fatal(err)
 	}
 	var events []egress.Event
-	s, err := New(cfg, p, func(e egress.Event) { events = append(events, e) })
+	s, err := NewSearch(cfg, p, func(e egress.Event) { events = append(events, e) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,10 @@ func TestAbsent(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := filepath.Join(t.TempDir(), "open")
-	if err := os.WriteFile(open, []byte(key), 0o644); err != nil {
+	if err := os.WriteFile(open, []byte(key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o644); err != nil { // whatever the umask
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
@@ -340,7 +343,7 @@ func TestAbsent(t *testing.T) {
 		cfg := Default()
 		cfg.Enabled, cfg.APIKeyEnv = true, "ZEPH_TEST_SEARCH_KEY"
 		tt.edit(&cfg)
-		s, err := New(cfg, p, func(egress.Event) {})
+		s, err := NewSearch(cfg, p, func(egress.Event) {})
 		if (err == nil) != tt.ok || errors.Is(err, ErrAbsent) != tt.absent || (s != nil) != tt.ok {
 			t.Errorf("%s: %v", name, err)
 		}
