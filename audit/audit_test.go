@@ -97,9 +97,15 @@ func read(tb testing.TB, l *Log) []byte {
 	return data
 }
 
+// check verifies and takes a broken chain for an error.
+func check(data []byte) (Report, error) {
+	rep, err := Verify(bytes.NewReader(data))
+	return rep, errors.Join(err, rep.Err())
+}
+
 func verifyOK(tb testing.TB, l *Log) Report {
 	tb.Helper()
-	rep, err := Verify(bytes.NewReader(read(tb, l)))
+	rep, err := check(read(tb, l))
 	if err != nil {
 		tb.Fatalf("verify: %v, %+v", err, rep.Problems)
 	}
@@ -271,13 +277,13 @@ func TestVerifyFindsWhatWasDone(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			rep, err := Verify(bytes.NewReader(tt.data))
+			rep, err := check(tt.data)
 			if !errors.Is(err, ErrBroken) || rep.Broken == 0 || rep.Problems[0].Kind != tt.kind || rep.Problems[0].Line != tt.line {
 				t.Errorf("%v, %+v, want %s in line %d", err, rep.Problems, tt.kind, tt.line)
 			}
 		})
 	}
-	if rep, err := Verify(bytes.NewReader(nil)); err != nil || rep.Lines != 0 {
+	if rep, err := check(nil); err != nil || rep.Lines != 0 {
 		t.Errorf("empty log: %+v, %v", rep, err)
 	}
 }
@@ -303,7 +309,7 @@ func TestATornLastLineIsAccountedFor(t *testing.T) {
 		data := read(t, l)
 		at := bytes.LastIndex(data[:bytes.Index(data, []byte(`"recovered"`))], []byte("\n")) - 1
 		data[at] ^= 1
-		if _, err := Verify(bytes.NewReader(data)); !errors.Is(err, ErrBroken) {
+		if _, err := check(data); !errors.Is(err, ErrBroken) {
 			t.Errorf("torn by %d: a changed byte of the torn line is not found", torn)
 		}
 	}
@@ -336,7 +342,7 @@ func TestADamagedLastLineStaysAProblem(t *testing.T) {
 	}
 	l = openTest(t, dir)
 	mustWrite(t, l, 1)
-	rep, err := Verify(bytes.NewReader(read(t, l)))
+	rep, err := check(read(t, l))
 	if !errors.Is(err, ErrBroken) || rep.Broken != 1 || rep.Problems[0].Line != 3 || rep.Problems[0].Kind != "altered" {
 		t.Errorf("%v %+v", err, rep)
 	}
@@ -351,7 +357,7 @@ func TestACutLogIsNoticedWhileItRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustWrite(t, l, 1)
-	rep, err := Verify(bytes.NewReader(read(t, l)))
+	rep, err := check(read(t, l))
 	if !errors.Is(err, ErrBroken) || rep.Broken != 1 || rep.Problems[0].Line != 3 || !strings.Contains(rep.Problems[0].Text, "reached record 4") {
 		t.Errorf("%v %+v", err, rep)
 	}
@@ -377,7 +383,7 @@ func TestAMovedLogGoesOn(t *testing.T) {
 
 func TestNoRecordNoCall(t *testing.T) {
 	t.Parallel()
-	check := func(t *testing.T, err error) {
+	unavailable := func(t *testing.T, err error) {
 		t.Helper()
 		e, ok := errors.AsType[*call.Error](err)
 		if !ok || e.Code != "audit_unavailable" || e.Cause == nil {
@@ -389,7 +395,7 @@ func TestNoRecordNoCall(t *testing.T) {
 		l := openTest(t, t.TempDir())
 		l.chain.space = func(*os.File, int64, int64) error { return syscall.ENOSPC }
 		_, err := l.Begin("c")
-		check(t, err)
+		unavailable(t, err)
 	})
 	t.Run("folder gone", func(t *testing.T) {
 		t.Parallel()
@@ -403,8 +409,8 @@ func TestNoRecordNoCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = l.Begin("d")
-		check(t, err)
-		check(t, e.Finish(sample("c")))
+		unavailable(t, err)
+		unavailable(t, e.Finish(sample("c")))
 	})
 	t.Run("closed", func(t *testing.T) {
 		t.Parallel()
@@ -413,7 +419,7 @@ func TestNoRecordNoCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := l.Begin("c")
-		check(t, err)
+		unavailable(t, err)
 	})
 	t.Run("best effort", func(t *testing.T) {
 		t.Parallel()
@@ -600,7 +606,7 @@ func FuzzAuditVerify(f *testing.F) {
 		default:
 			data[i] ^= mask
 		}
-		if rep, err := Verify(bytes.NewReader(data)); !errors.Is(err, ErrBroken) {
+		if rep, err := check(data); !errors.Is(err, ErrBroken) {
 			t.Fatalf("byte %d, mask %#x, cut %v not found: %+v", i, mask, cut, rep)
 		}
 	})

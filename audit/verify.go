@@ -12,7 +12,7 @@ import (
 	"os"
 )
 
-// ErrBroken is wrapped by the error of [Verify] when the chain does not hold.
+// ErrBroken is wrapped by [Report.Err] when the chain does not hold.
 var ErrBroken = errors.New("the audit log's chain is broken")
 
 // Report is what [Verify] found.
@@ -53,10 +53,19 @@ type badLine struct {
 	sum    string
 }
 
-// Verify reads a whole log. The error wraps [ErrBroken] when a line was
-// altered, removed, doubled, moved or cut, and names the first such line; it
-// is another error when r cannot be read. Lines dropped from the end in whole
-// leave a chain that holds: compare [Report.LastHash].
+// Err returns nil when the chain holds, else an error that wraps [ErrBroken]
+// and names the first line that was altered, removed, doubled, moved or cut.
+func (r Report) Err() error {
+	if r.Broken == 0 {
+		return nil
+	}
+	p := r.Problems[0]
+	return fmt.Errorf("%w: line %d %s", ErrBroken, p.Line, p.Text)
+}
+
+// Verify reads a whole log. The error says only that r cannot be read; whether
+// the chain holds is in the report, see [Report.Err]. Lines dropped from the
+// end in whole leave a chain that holds: compare [Report.LastHash].
 func Verify(r io.Reader) (Report, error) {
 	v := &verifier{last: link{hash: genesis()}}
 	br := bufio.NewReaderSize(r, 2*MaxLine)
@@ -75,10 +84,6 @@ func Verify(r io.Reader) (Report, error) {
 	}
 	v.settle()
 	v.rep.LastSeq, v.rep.LastHash = v.last.seq, v.last.hash
-	if v.rep.Broken > 0 {
-		p := v.rep.Problems[0]
-		return v.rep, fmt.Errorf("%w: line %d %s", ErrBroken, p.Line, p.Text)
-	}
 	return v.rep, nil
 }
 
