@@ -23,7 +23,7 @@ type anchor struct {
 	conn
 	setup   *Setup
 	rules   int // Landlock ruleset
-	filter  []unix.SockFilter
+	last    []unix.SockFilter
 	lastCap uintptr
 
 	mu    sync.Mutex // also held while a process is made, so that none is reaped unknown
@@ -109,16 +109,21 @@ func (a *anchor) prepare() (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	if a.filter = seccompFilter(a.setup.UnixSockets); a.filter == nil {
+	filter := seccompFilter(a.setup.UnixSockets)
+	if filter == nil {
 		return 0, at("build system call filter", unix.ENOSYS)
 	}
+	a.last = lastFilter()
 	for a.lastCap = 0; a.lastCap < 64; a.lastCap++ {
 		if _, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, a.lastCap, 0, 0, 0); err != nil {
 			break
 		}
 	}
 	deafen()
-	return abi, at("become opaque", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return abi, at("become opaque", err)
+	}
+	return abi, at("filter system calls", installFilter(filter, unix.SECCOMP_FILTER_FLAG_TSYNC))
 }
 
 // limit sets what every command inherits.
@@ -251,7 +256,7 @@ func (a *anchor) restrict(c *command) (string, error) {
 	if err := unix.Capset(&hdr, &none[0]); err != nil {
 		return "drop capabilities", err
 	}
-	if err := installFilter(a.filter); err != nil {
+	if err := installFilter(a.last, 0); err != nil {
 		return "filter system calls", err
 	}
 	return "", nil

@@ -34,14 +34,15 @@ const (
 	tiocLinux       = 0x541c
 )
 
-// denied are the system calls nothing inside needs and an attacker would.
+// denied are the system calls neither the anchor, once it stands, nor anything
+// inside needs, and an attacker would.
 func denied() []uint32 {
 	return append(deniedHere(),
 		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP,
 		unix.SYS_PIDFD_GETFD, unix.SYS_PROCESS_MADVISE,
 		unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT,
 		unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK,
-		unix.SYS_MOUNT_SETATTR, unix.SYS_OPEN_TREE_ATTR, unix.SYS_SETNS, unix.SYS_UNSHARE,
+		unix.SYS_MOUNT_SETATTR, unix.SYS_OPEN_TREE_ATTR, unix.SYS_SETNS,
 		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_FANOTIFY_INIT,
 		unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
 		unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
@@ -62,7 +63,9 @@ func absent() []uint32 {
 }
 
 // seccompFilter assembles the filter for this machine's kind of processor, nil
-// when it is not known.
+// when it is not known. It is put on the anchor itself, because the kernel takes
+// a while over it, and comes down to every command. The one call the anchor
+// goes on needing is denied by [lastFilter].
 func seccompFilter(unixSockets bool) []unix.SockFilter {
 	arch := auditArch()
 	if arch == 0 {
@@ -103,6 +106,15 @@ func seccompFilter(unixSockets bool) []unix.SockFilter {
 			q.ret(retPerm)
 		})
 	}
+	p.ret(retAllow)
+	return p
+}
+
+// lastFilter denies a command what its anchor used to start it.
+func lastFilter() []unix.SockFilter {
+	var p program
+	p.load(offNumber)
+	p.list([]uint32{unix.SYS_UNSHARE}, retPerm)
 	p.ret(retAllow)
 	return p
 }
@@ -154,14 +166,18 @@ func (p *program) on(number uint32, rule func(*program)) {
 	*p = append(*p, q...)
 }
 
-// installFilter puts the calling thread, and all it starts, under the filter.
-func installFilter(f []unix.SockFilter) error {
+// installFilter puts the calling thread, or with [unix.SECCOMP_FILTER_FLAG_TSYNC]
+// every thread, and all it starts, under the filter.
+func installFilter(f []unix.SockFilter, flags uintptr) error {
 	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0,
+	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
 		uintptr(unsafe.Pointer(&prog))) //nolint:gosec // the kernel reads it
 	runtime.KeepAlive(f)
 	if errno != 0 {
 		return errno
+	}
+	if thread != 0 { // the one that could not follow
+		return unix.EAGAIN
 	}
 	return nil
 }

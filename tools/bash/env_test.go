@@ -1,0 +1,113 @@
+package bash
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	inherited := []string{
+		"PATH=/bin", "HOME=/home/u", "LANG=C.UTF-8", "EMPTY=", "EQUALS=a=b",
+		"AWS_SECRET_ACCESS_KEY=canary", "AWS_REGION=canary", "HUGGINGFACE=canary", "ZEPH_X=canary",
+		"X_API_KEY=canary", "GITHUB_TOKEN=canary", "PGPASSWORD=canary", "DATABASE_DSN=canary", "npm_config__authToken=canary",
+		"BASH_ENV=/canary", "PROMPT_COMMAND=canary", "BASH_FUNC_ls%%=() { canary; }", "SSH_AUTH_SOCK=/canary",
+		"DBUS_SESSION_BUS_ADDRESS=canary", "TMPDIR=/canary", "TERM=xterm", "PAGER=less", "nonsense",
+		"MONKEY=1", "KEYBOARD=de", "COMPASS=1",
+	}
+	for _, tt := range []struct {
+		name    string
+		cfg     func(*Config)
+		call    map[string]string
+		cache   string
+		want    map[string]string // beside the fixed ones
+		refused []string
+	}{
+		{
+			name: "the server's own",
+			want: map[string]string{
+				"PATH": "/bin", "HOME": "/home/u", "LANG": "C.UTF-8", "EMPTY": "", "EQUALS": "a=b",
+				"MONKEY": "1", "KEYBOARD": "de", "COMPASS": "1",
+			},
+		},
+		{
+			name: "the call's variables win, but do not bring back what is blocked",
+			call: map[string]string{"LANG": "de", "TERM": "vt100", "AWS_REGION": "x", "ZEPH_A": "y", "API_KEY": "mine"},
+			want: map[string]string{
+				"PATH": "/bin", "HOME": "/home/u", "LANG": "de", "EMPTY": "", "EQUALS": "a=b", "TERM": "vt100", "API_KEY": "mine",
+				"MONKEY": "1", "KEYBOARD": "de", "COMPASS": "1",
+			},
+			refused: []string{"AWS_REGION", "ZEPH_A"},
+		},
+		{
+			name: "what the operator passes, and caches",
+			cfg: func(c *Config) {
+				c.EnvPass = []string{"AWS_REGION", "GITHUB_TOKEN"}
+				c.EnvBlocklist = []string{"AWS_", "L", "H", "E", "K", "C", "M"}
+			},
+			cache: "/c",
+			want: map[string]string{
+				"PATH": "/bin", "AWS_REGION": "canary", "GITHUB_TOKEN": "canary", "ZEPH_X": "canary",
+				"XDG_CACHE_HOME": "/c", "XDG_STATE_HOME": "/c/state", "GOCACHE": "/c/go-build", "npm_config_cache": "/c/npm",
+				"YARN_CACHE_FOLDER": "/c/yarn", "PIP_CACHE_DIR": "/c/pip", "PYTHONPYCACHEPREFIX": "/c/pycache",
+			},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := Default()
+			if tt.cfg != nil {
+				tt.cfg(&cfg)
+			}
+			if err := cfg.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			env, refused := cfg.environment(inherited, tt.call, tt.cache)
+			got := map[string]string{}
+			for _, kv := range env {
+				name, value, _ := strings.Cut(kv, "=")
+				got[name] = value
+			}
+			want := fixed()
+			maps.Copy(want, tt.want)
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("environment (-want +got):\n%s", d)
+			}
+			if !slices.Equal(refused, tt.refused) {
+				t.Errorf("refused %q, want %q", refused, tt.refused)
+			}
+		})
+	}
+	if env, _ := Default().environment(nil, nil, ""); !slices.ContainsFunc(env, func(s string) bool { return strings.HasPrefix(s, "PATH=/") }) {
+		t.Errorf("no PATH in %q", env)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	if err := Default().Validate(); err != nil {
+		t.Error(err)
+	}
+	for key, change := range map[string]func(*Config){
+		"timeout":          func(c *Config) { c.Timeout = 0 },
+		"max_timeout":      func(c *Config) { c.MaxTimeout = 1 },
+		"max_output":       func(c *Config) { c.MaxOutput = 10 },
+		"env_blocklist[0]": func(c *Config) { c.EnvBlocklist = []string{""} },
+		"env_pass[1]":      func(c *Config) { c.EnvPass = []string{"A", "B=C"} },
+	} {
+		c := Default()
+		change(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "tools.shell."+key+":") {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	c := Default()
+	c.EnvPass = []string{"GITHUB_TOKEN"}
+	if len(Default().Warnings()) != 0 || len(c.Warnings()) != 1 {
+		t.Error("warnings do not follow env_pass")
+	}
+}
