@@ -18,6 +18,7 @@ type Facts struct {
 	Constructs []Construct `json:"constructs,omitempty"` // shell constructs a rule may ask about
 	Env        []EnvVar    `json:"env,omitempty"`        // environment set for later programs
 	Loosening  []Loosening `json:"loosening,omitempty"`  // what the call asks for beyond the base policy
+	Acts       []Act       `json:"acts,omitempty"`       // what commands do beyond reading and writing named paths
 	Parse      *ParseError `json:"parse,omitempty"`      // the command could not be read; nothing else is reliable
 }
 
@@ -34,6 +35,34 @@ type Command struct {
 	Argv []string `json:"argv"`           // resolved words; an unresolved word as written
 	Path string   `json:"path,omitempty"` // real path when the program word is a path
 	Via  string   `json:"via,omitempty"`  // what runs it: "", "env", "sh -c", "find -exec", "xargs", …
+	Own  bool     `json:"own,omitempty"`  // a program that lies inside the workspace: its name says nothing
+	Pos
+}
+
+// ActKind sorts what a command does beyond reading and writing named paths.
+type ActKind string
+
+// The kinds of acts.
+const (
+	ActRemove         ActKind = "remove"          // rm; Sub is "recursive" when it is
+	ActDestroy        ActKind = "destroy"         // rm of what is never given; Sub names the rule
+	ActTruncate       ActKind = "truncate"        // truncate
+	ActPush           ActKind = "push"            // git push that rewrites or deletes; Sub is the option or refspec
+	ActGit            ActKind = "git"             // git that throws work away; Sub is the subcommand and option
+	ActSQL            ActKind = "sql"             // Sub is drop table, drop database or truncate table
+	ActMassChange     ActKind = "mass_change"     // find -delete, chmod -R and the like
+	ActForkBomb       ActKind = "fork_bomb"       // a function that multiplies itself
+	ActNetworkDevice  ActKind = "network_device"  // /dev/tcp and /dev/udp
+	ActSignal         ActKind = "signal"          // kill -1, pkill, killall
+	ActUnknownOperand ActKind = "unknown_operand" // an operand nobody knows, of a command that destroys
+)
+
+// Act is one thing a command does that a rule may ask about.
+type Act struct {
+	Kind ActKind `json:"kind"`
+	Name string  `json:"name"`          // the command
+	Sub  string  `json:"sub,omitempty"` // see the kinds
+	Text string  `json:"text"`          // as written, for the reason
 	Pos
 }
 
@@ -92,6 +121,7 @@ type Path struct {
 	Root       bool   `json:"root,omitempty"`        // a workspace root itself
 	HoldsDeny  string `json:"holds_deny,omitempty"`  // a folder that holds a secret or outside place (matters for recursive reads and deletes)
 	Recursive  bool   `json:"recursive,omitempty"`   // everything below is meant too
+	Test       bool   `json:"test,omitempty"`        // only its existence or its own attributes matter
 	ImplicitBy string `json:"implicit_by,omitempty"` // not written by the caller: the implied "." of grep -r and the like
 	By         string `json:"by,omitempty"`          // command or tool that names it
 	Op         string `json:"op,omitempty"`          // read, write, delete, move, mode, redirect
@@ -159,6 +189,7 @@ func (f Facts) Clone() Facts {
 	f.Constructs = slices.Clone(f.Constructs)
 	f.Env = slices.Clone(f.Env)
 	f.Loosening = slices.Clone(f.Loosening)
+	f.Acts = slices.Clone(f.Acts)
 	if f.Parse != nil {
 		p := *f.Parse
 		f.Parse = &p

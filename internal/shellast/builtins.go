@@ -1,0 +1,396 @@
+package shellast
+
+import (
+	"path"
+	"strings"
+
+	"github.com/zeph-tools/zeph-mcp-tools/call"
+)
+
+// builtins are the handlers of what bash does itself.
+func builtins() map[string]handler {
+	return map[string]handler{
+		"eval": eval, "source": source, ".": source,
+		"cd": chdir, "pushd": pushd, "popd": popd, "set": set, "shift": shift,
+		"trap": trap, "alias": alias, "unset": unsetNames, "read": readNames,
+		"mapfile": mapfile, "readarray": mapfile, "printf": printf, "echo": echo,
+		"let": letWords, "export": exportWords, "declare": exportWords, "typeset": exportWords,
+		"local": exportWords, "readonly": exportWords, "hash": hashPath, "complete": complete, "compgen": complete,
+		"test": testWords, "[": testWords, "kill": kill, "pkill": signal, "killall": signal,
+		"getopts": getopts, "wait": waitNames,
+		":": ignore, "true": ignore, "false": ignore, "exit": ignore, "return": ignore, "break": ignore, "continue": ignore,
+		"pwd": ignore, "type": ignore, "which": ignore, "whereis": ignore, "man": ignore, "help": ignore, "umask": ignore,
+		"ulimit": ignore, "jobs": ignore, "fg": ignore, "bg": ignore, "disown": ignore, "times": ignore, "shopt": ignore,
+		"unalias": ignore, "enable": ignore, "dirs": ignore, "history": ignore, "logname": ignore, "seq": ignore,
+		"basename": ignore, "dirname": ignore, "expr": ignore, "sleep": ignore, "yes": ignore, "hostname": ignore,
+		"whoami": ignore, "id": ignore, "uname": ignore, "date": dateCommand, "getent": ignore, "nproc": ignore, "tty": ignore,
+		"apropos": ignore, "whatis": ignore, "info": ignore, "tput": ignore, "stty": ignore, "locale": ignore,
+	}
+}
+
+func ignore(*walker, *state, *cmd) output { return output{} }
+
+func dateCommand(w *walker, st *state, c *cmd) output {
+	g := newGrammar("-d --date -f=r --file=r -r=t --reference=t -s --set")
+	w.optionPaths(st, c, g, g.split(c.args))
+	return output{}
+}
+
+// cdTo changes the directory of a state to what a word says.
+func (w *walker) cdTo(st *state, c *cmd, x word, physical func(string) string) {
+	if !x.known() || x.glob() {
+		st.chdir("", nil)
+		return
+	}
+	t := x.text()
+	if t == "" {
+		return
+	}
+	w.path(st, c, x, roleTest)
+	st.chdir(t, physical)
+}
+
+func chdir(w *walker, st *state, c *cmd) output {
+	p := newGrammar("posix").split(c.args)
+	var physical func(string) string
+	if p.has("-P") {
+		physical = func(to string) string { return w.a.r.Resolve("/", to, true).Path }
+	}
+	switch {
+	case len(p.rest) == 0:
+		home := st.get("HOME", w.a.r.Home())
+		if home.known {
+			w.cdTo(st, c, plain(home.text, c.pos), physical)
+		} else {
+			st.chdir("", nil)
+		}
+	case p.rest[0].is("-"):
+		st.chdir(st.old, nil)
+	default:
+		if _, ok := st.vars["CDPATH"]; ok && !strings.HasPrefix(p.rest[0].text(), "/") && !strings.HasPrefix(p.rest[0].text(), ".") {
+			st.chdir("", nil)
+			break
+		}
+		w.cdTo(st, c, p.rest[0], physical)
+	}
+	return output{}
+}
+
+func pushd(w *walker, st *state, c *cmd) output {
+	p := newGrammar("posix").split(c.args)
+	if len(p.rest) == 0 || strings.HasPrefix(p.rest[0].text(), "+") {
+		top := ""
+		if n := len(st.dirs); n > 0 && len(p.rest) == 0 {
+			top, st.dirs[n-1] = st.dirs[n-1], st.cwd
+		}
+		st.chdir(top, nil)
+		return output{}
+	}
+	st.dirs = append(st.dirs, st.cwd)
+	w.cdTo(st, c, p.rest[0], nil)
+	return output{}
+}
+
+func popd(_ *walker, st *state, c *cmd) output {
+	to := ""
+	if n := len(st.dirs); n > 0 && len(c.args) == 0 {
+		to, st.dirs = st.dirs[n-1], st.dirs[:n-1]
+	}
+	st.chdir(to, nil)
+	return output{}
+}
+
+// set takes new positional parameters.
+func set(_ *walker, st *state, c *cmd) output {
+	for i, a := range c.args {
+		pre := a.prefix()
+		switch {
+		case a.is("--"):
+			setArgs(st, c.args[i+1:])
+			return output{}
+		case strings.HasPrefix(pre, "-") || strings.HasPrefix(pre, "+"):
+		case i > 0 && c.args[i-1].is("-o", "+o"):
+		default:
+			setArgs(st, c.args[i:])
+			return output{}
+		}
+	}
+	return output{}
+}
+
+func setArgs(st *state, args []word) {
+	st.args, st.argsKnown = nil, true
+	for _, a := range args {
+		if !a.known() || a.glob() {
+			st.args, st.argsKnown = nil, false
+			return
+		}
+		st.args = append(st.args, a.text())
+	}
+}
+
+func shift(_ *walker, st *state, c *cmd) output {
+	if st.argsKnown && len(c.args) == 0 && len(st.args) > 0 {
+		st.args = st.args[1:]
+		return output{}
+	}
+	st.args, st.argsKnown = nil, false
+	return output{}
+}
+
+func trap(w *walker, st *state, c *cmd) output {
+	p := newGrammar("posix").split(c.args)
+	if len(p.rest) < 2 || p.has("-p", "-l") || p.rest[0].is("-", "") {
+		return output{}
+	}
+	w.program(st.clone(), p.rest[0], "trap")
+	return output{}
+}
+
+func alias(w *walker, st *state, c *cmd) output {
+	for _, a := range c.args {
+		name, _, ok := strings.Cut(a.prefix(), "=")
+		if !ok {
+			continue
+		}
+		w.program(st.clone(), a.cut(len(name)+1), "alias")
+		w.funcs[name] = true
+	}
+	return output{}
+}
+
+func unsetNames(w *walker, st *state, c *cmd) output {
+	for _, a := range newGrammar("posix").split(c.args).rest {
+		w.name(st, a)
+		if n := a.text(); isName(n) {
+			delete(w.funcs, n)
+		}
+	}
+	return output{}
+}
+
+func readNames(w *walker, st *state, c *cmd) output {
+	p := newGrammar("-a -d -i -n -N -p -t -u posix").split(c.args)
+	for _, a := range append(p.values("-a"), p.rest...) {
+		w.name(st, a)
+	}
+	st.void("REPLY")
+	return output{}
+}
+
+func mapfile(w *walker, st *state, c *cmd) output {
+	p := newGrammar("-d -n -O -s -u -C -c posix").split(c.args)
+	for _, v := range p.values("-C") {
+		w.program(st.clone(), v, c.name+" -C")
+	}
+	for _, a := range p.rest {
+		w.name(st, a)
+	}
+	st.void("MAPFILE")
+	return output{}
+}
+
+func getopts(w *walker, st *state, c *cmd) output {
+	if len(c.args) > 1 {
+		w.name(st, c.args[1])
+	}
+	st.void("OPTARG")
+	return output{}
+}
+
+func waitNames(w *walker, st *state, c *cmd) output {
+	for _, v := range newGrammar("-p posix").split(c.args).values("-p") {
+		w.name(st, v)
+	}
+	return output{}
+}
+
+func letWords(w *walker, st *state, c *cmd) output {
+	for _, a := range c.args {
+		w.evaluated(st, a)
+		if n, _, ok := strings.Cut(a.text(), "="); ok {
+			st.void(strings.TrimRight(strings.TrimSpace(n), "+-*/%&|^<> "))
+		}
+	}
+	return output{}
+}
+
+// exportWords judges export and its kin behind command or builtin.
+func exportWords(w *walker, st *state, c *cmd) output {
+	how := "assignment"
+	if c.name == "export" {
+		how = "export"
+	}
+	for _, a := range c.args {
+		if strings.HasPrefix(a.prefix(), "-") {
+			continue
+		}
+		w.declaredWord(st, a, how)
+	}
+	return output{}
+}
+
+// hashPath judges hash -p FILE NAME: NAME is FILE from then on.
+func hashPath(w *walker, st *state, c *cmd) output {
+	p := newGrammar("-p posix").split(c.args)
+	for _, v := range p.values("-p") {
+		w.run(st.clone(), []word{v}, "hash -p")
+	}
+	return output{}
+}
+
+func complete(w *walker, st *state, c *cmd) output {
+	p := newGrammar("-A -C -F -G -o -P -S -W -X posix").split(c.args)
+	for _, v := range p.values("-C") {
+		w.program(st.clone(), v, c.name+" -C")
+	}
+	for _, v := range p.values("-W") {
+		if v.known() {
+			w.again(st.clone(), v.text(), v.pos, true)
+		}
+	}
+	return output{}
+}
+
+// testWords judges test and [: their file operands only have to exist.
+func testWords(w *walker, st *state, c *cmd) output {
+	for i, a := range c.args {
+		if i == 0 || !a.known() && len(a.cons) == 0 {
+			continue
+		}
+		switch op := c.args[i-1].text(); op {
+		case "-v", "-R":
+			w.evaluated(st, a)
+		case "-e", "-f", "-d", "-c", "-b", "-p", "-S", "-L", "-h", "-k", "-g", "-u", "-G", "-O", "-N", "-r", "-w", "-x", "-s", "-a", "-nt", "-ot", "-ef":
+			w.path(st, c, a, roleTest)
+		}
+	}
+	return output{}
+}
+
+// kill judges only a signal to everything.
+func kill(w *walker, _ *state, c *cmd) output {
+	for i, a := range c.args {
+		if a.is("-1") && (i == len(c.args)-1) || a.is("--") && i+1 < len(c.args) && c.args[i+1].is("-1") {
+			w.act(call.Act{Kind: call.ActSignal, Name: "kill", Sub: "-1", Text: argText("kill", c.args), Pos: c.pos})
+			break
+		}
+	}
+	return output{}
+}
+
+func signal(w *walker, _ *state, c *cmd) output {
+	w.act(call.Act{Kind: call.ActSignal, Name: c.name, Text: argText(c.name, c.args), Pos: c.pos})
+	return output{}
+}
+
+// echo knows what it prints when its words are known.
+func echo(_ *walker, _ *state, c *cmd) output {
+	args := c.args
+	escapes, newline := false, "\n"
+	for len(args) > 0 && args[0].known() {
+		t := args[0].text()
+		if len(t) < 2 || t[0] != '-' || strings.Trim(t[1:], "neE") != "" {
+			break
+		}
+		escapes = escapes || strings.Contains(t, "e")
+		if strings.Contains(t, "n") {
+			newline = ""
+		}
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return output{known: true, text: newline}
+	}
+	for _, a := range args {
+		if !a.known() || a.glob() {
+			return output{}
+		}
+	}
+	t := joined(args).text()
+	if escapes {
+		s, cut := unescape(t, false)
+		if cut {
+			newline = ""
+		}
+		t = s
+	}
+	return output{known: true, text: t + newline}
+}
+
+// printf knows what it prints for a format of texts, and evaluates the name
+// after -v.
+func printf(w *walker, st *state, c *cmd) output {
+	p := newGrammar("-v posix").split(c.args)
+	if names := p.values("-v"); len(names) > 0 {
+		for _, n := range names {
+			w.name(st, n)
+		}
+		return output{}
+	}
+	if len(p.rest) == 0 {
+		return output{}
+	}
+	for _, a := range p.rest {
+		if !a.known() || a.glob() {
+			return output{}
+		}
+	}
+	return format(p.rest[0].text(), p.rest[1:])
+}
+
+// format prints by a format that holds nothing but text, %s, %b, %q and %%.
+func format(f string, args []word) output {
+	f, _ = unescape(f, false)
+	var b strings.Builder
+	for {
+		used := false
+		rest := f
+		for {
+			i := strings.IndexByte(rest, '%')
+			if i < 0 || i+1 == len(rest) {
+				b.WriteString(rest)
+				break
+			}
+			b.WriteString(rest[:i])
+			switch rest[i+1] {
+			case '%':
+				b.WriteByte('%')
+			case 's', 'b', 'q', 'd':
+				if len(args) > 0 {
+					t := args[0].text()
+					if rest[i+1] == 'b' {
+						t, _ = unescape(t, false)
+					}
+					b.WriteString(t)
+					args, used = args[1:], true
+				}
+			default:
+				return output{}
+			}
+			rest = rest[i+2:]
+		}
+		if len(args) == 0 || !used || b.Len() > maxText {
+			return output{known: true, text: b.String()}
+		}
+	}
+}
+
+// cat hands on what it reads when it has no operand.
+func cat(w *walker, st *state, c *cmd) output {
+	w.tableOperands(st, c)
+	for _, a := range c.args {
+		if t := a.text(); !a.known() || t != "-" && !strings.HasPrefix(t, "-") {
+			return output{}
+		}
+		if !a.is("-", "-u") {
+			return output{}
+		}
+	}
+	if st.in.kind == inputText {
+		return output{known: true, text: st.in.text}
+	}
+	return output{}
+}
+
+func cleanJoin(dir, name string) string { return path.Clean(dir + "/" + name) }

@@ -1,0 +1,85 @@
+package shellast
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/zeph-tools/zeph-mcp-tools/call"
+)
+
+// loosening lists what the request asks for beyond the base policy.
+func (a *Analyzer) loosening(f *call.Facts, req Request) {
+	for _, d := range req.AllowDomains {
+		never := ""
+		if !a.opt.AllowAnyHost {
+			never = specialHost(d)
+		}
+		f.Loosening = append(f.Loosening, call.Loosening{Field: "allow_domains", Value: d, Never: never})
+	}
+	for _, text := range req.AllowWrite {
+		if l, ok := a.allowWrite(f.Cwd.Path, text); ok {
+			f.Loosening = append(f.Loosening, l)
+		}
+	}
+	switch req.Network {
+	case "", "off":
+	case "proxy":
+		f.Loosening = append(f.Loosening, call.Loosening{Field: "network", Value: req.Network})
+	case "host":
+		l := call.Loosening{Field: "network", Value: req.Network}
+		if !a.opt.AllowHostNetwork {
+			l.Never = "the host's network is for the operator to open"
+		}
+		f.Loosening = append(f.Loosening, l)
+	default:
+		f.Loosening = append(f.Loosening, call.Loosening{Field: "network", Value: req.Network, Never: "no such network mode"})
+	}
+}
+
+func (a *Analyzer) allowWrite(cwd, text string) (call.Loosening, bool) {
+	l := call.Loosening{Field: "allow_write", Value: text}
+	p := a.r.Resolve(cwd, text, true)
+	switch {
+	case p.Secret != "":
+		l.Never = "secret: " + p.Secret
+	case p.Protected != "":
+		l.Never = "protected: " + p.Protected
+	case p.Place == call.PlaceUnknown || p.Path == "":
+		l.Never = "the path cannot be resolved"
+	case p.Path == "/":
+		l.Never = "the whole file system"
+	case p.Place.Writable():
+		return l, false
+	}
+	return l, true
+}
+
+// specialHost says why a name can never be opened to a command, "" when it may
+// be asked for.
+func specialHost(name string) string {
+	h := strings.ToLower(strings.TrimSuffix(strings.TrimSpace(name), "."))
+	h = strings.TrimPrefix(h, "*.")
+	bare := strings.TrimSuffix(strings.TrimPrefix(h, "["), "]")
+	if _, err := netip.ParseAddr(bare); err == nil {
+		return "an address, not a domain name"
+	}
+	if host, _, ok := strings.Cut(h, ":"); ok {
+		h = host
+	}
+	labels := strings.Split(h, ".")
+	last := labels[len(labels)-1]
+	switch {
+	case strings.ContainsAny(h, "/@ \t\\%*?#") || strings.Contains(h, ".."):
+		return "not a domain name"
+	case last == "" || last[0] >= '0' && last[0] <= '9':
+		return "a numeric address, not a domain name"
+	case len(labels) == 1:
+		return "a single label is a name of the local network"
+	}
+	for _, s := range []string{"localhost", "local", "localdomain", "internal", "home.arpa", "lan", "onion", "arpa", "test", "invalid"} {
+		if h == s || strings.HasSuffix(h, "."+s) {
+			return "a special-use name"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,198 @@
+package shellast
+
+import (
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// param pushes a parameter expansion, and walks everything that is evaluated
+// inside it.
+func (b *builder) param(p *syntax.ParamExp, quoted bool) {
+	src := b.w.text(p)
+	unknown := seg{text: src, quoted: quoted, many: !quoted && !b.one}
+	if p.Param == nil {
+		b.push(unknown)
+		return
+	}
+	if p.Index != nil && !isAll(p.Index) {
+		b.w.arith(b.st, p.Index)
+	}
+	switch {
+	case p.Length || p.Width:
+		unknown.number, unknown.many = true, false
+		b.push(unknown)
+	case p.Slice != nil:
+		b.w.arith(b.st, p.Slice.Offset)
+		b.w.arith(b.st, p.Slice.Length)
+		b.push(unknown)
+	case p.Repl != nil:
+		b.inner(p.Repl.Orig, quoted)
+		b.inner(p.Repl.With, quoted)
+		b.push(unknown)
+	case p.Exp != nil:
+		b.operator(p, quoted, unknown)
+	case p.Excl || p.Names != 0 || p.IsSet:
+		b.indirect(p, quoted, unknown)
+	default:
+		b.simple(p, src, quoted)
+	}
+}
+
+func isAll(x syntax.ArithmExpr) bool {
+	w, ok := x.(*syntax.Word)
+	return ok && (w.Lit() == "@" || w.Lit() == "*")
+}
+
+// simple pushes $name, ${name}, ${name[i]} and the special parameters.
+func (b *builder) simple(p *syntax.ParamExp, src string, quoted bool) {
+	name := p.Param.Value
+	switch name {
+	case "@", "*":
+		if b.st.argsKnown {
+			b.list(b.st.args, quoted, name == "*")
+			return
+		}
+		b.push(seg{text: src, quoted: quoted, many: !b.one})
+		return
+	case "#", "?", "$", "!", "PPID", "UID", "EUID", "RANDOM", "SECONDS", "LINENO", "BASHPID":
+		b.push(seg{text: src, quoted: true, number: true})
+		return
+	}
+	if n, err := strconv.Atoi(name); err == nil {
+		b.positional(n, src, quoted)
+		return
+	}
+	v := b.st.get(name, b.w.a.r.Home())
+	if p.Index == nil {
+		b.value(v, src, quoted)
+		return
+	}
+	if !v.known || !v.array {
+		b.push(seg{text: src, quoted: quoted, many: !b.one && (!quoted || isAll(p.Index))})
+		return
+	}
+	b.element(v, p, src, quoted)
+}
+
+func (b *builder) element(v value, p *syntax.ParamExp, src string, quoted bool) {
+	if isAll(p.Index) {
+		x, _ := p.Index.(*syntax.Word)
+		b.list(v.list, quoted, x.Lit() == "*")
+		return
+	}
+	if x, ok := p.Index.(*syntax.Word); ok {
+		if i, err := strconv.Atoi(x.Lit()); err == nil && i >= 0 && i < len(v.list) {
+			b.text(v.list[i], quoted)
+			return
+		}
+	}
+	b.push(seg{text: src, quoted: quoted, many: !quoted && !b.one})
+}
+
+func (b *builder) positional(n int, src string, quoted bool) {
+	switch {
+	case n > 0 && b.st.argsKnown && n <= len(b.st.args):
+		b.text(b.st.args[n-1], quoted)
+	case n > 0 && b.st.argsKnown:
+		b.text("", quoted)
+	default:
+		b.push(seg{text: src, quoted: quoted, many: !quoted && !b.one})
+	}
+}
+
+// indirect pushes ${!name}: the variable that a variable names.
+func (b *builder) indirect(p *syntax.ParamExp, quoted bool, unknown seg) {
+	v := b.st.get(p.Param.Value, b.w.a.r.Home())
+	if !p.Excl || p.Names != 0 || p.Index != nil || !v.known || v.array {
+		b.push(unknown)
+		return
+	}
+	if !isName(v.text) {
+		b.w.second(b.st, v.text, b.w.pos(p))
+		b.push(unknown)
+		return
+	}
+	b.value(b.st.get(v.text, b.w.a.r.Home()), unknown.text, quoted)
+}
+
+// operator pushes ${name:-word} and its kin.
+func (b *builder) operator(p *syntax.ParamExp, quoted bool, unknown seg) {
+	name := p.Param.Value
+	v := b.st.get(name, b.w.a.r.Home())
+	op := p.Exp.Op
+	if op == syntax.OtherParamOps {
+		if p.Exp.Word.Lit() == "P" {
+			b.w.prompt(b.st, v, unknown.text, b.w.pos(p))
+		}
+		b.push(unknown)
+		return
+	}
+	inner := b.inner(p.Exp.Word, quoted)
+	null := v.known && !v.array && v.text == ""
+	switch op {
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.ErrorUnset, syntax.ErrorUnsetOrNull,
+		syntax.AssignUnset, syntax.AssignUnsetOrNull:
+		colon := op == syntax.DefaultUnsetOrNull || op == syntax.AssignUnsetOrNull || op == syntax.ErrorUnsetOrNull
+		switch {
+		case v.known && !(null && colon):
+			b.value(v, unknown.text, quoted)
+			return
+		case null && inner.known():
+			b.text(inner.text(), quoted)
+			return
+		case op == syntax.AssignUnset || op == syntax.AssignUnsetOrNull:
+			b.st.void(name)
+		}
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		switch {
+		case null && op == syntax.AlternateUnsetOrNull:
+			return
+		case v.known && inner.known():
+			b.text(inner.text(), quoted)
+			return
+		}
+	default:
+		if v.known && !v.array && inner.known() && !inner.glob() && !strings.ContainsAny(inner.text(), "*?[\\") {
+			if t, ok := strip(op, v.text, inner.text()); ok {
+				b.text(t, quoted)
+				return
+			}
+		}
+	}
+	b.push(unknown)
+}
+
+// strip applies the operators that remove a fixed text or change letters.
+func strip(op syntax.ParExpOperator, s, arg string) (string, bool) {
+	switch op {
+	case syntax.RemSmallSuffix, syntax.RemLargeSuffix:
+		return strings.TrimSuffix(s, arg), true
+	case syntax.RemSmallPrefix, syntax.RemLargePrefix:
+		return strings.TrimPrefix(s, arg), true
+	case syntax.UpperAll:
+		return strings.ToUpper(s), arg == ""
+	case syntax.LowerAll:
+		return strings.ToLower(s), arg == ""
+	default:
+		return "", false
+	}
+}
+
+// inner evaluates a word inside ${…}. Within double quotes single quotes do not
+// quote there.
+func (b *builder) inner(x *syntax.Word, quoted bool) word {
+	if x == nil {
+		return word{segs: []seg{{known: true, quoted: true}}}
+	}
+	n := &builder{w: b.w, st: b.st, one: true, base: word{pos: b.w.pos(x), src: b.w.text(x)}}
+	if quoted {
+		n.quotedParts(x.Parts)
+	} else {
+		n.parts(x.Parts, false)
+	}
+	n.open = true
+	n.flush()
+	return n.out[0]
+}

@@ -1,0 +1,398 @@
+package shellast
+
+import (
+	"os"
+	"path"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/zeph-tools/zeph-mcp-tools/call"
+)
+
+// role is what a command does with a path.
+type role uint8
+
+const (
+	roleNone role = iota
+	roleRead
+	roleReadAll // and everything below
+	roleTest    // only whether it exists, or its own attributes
+	roleWrite
+	roleRedirect
+	roleLink // writes the name itself, not what a link there leads to
+	roleDelete
+	roleDeleteAll
+	roleMove
+	roleMode
+	roleModeAll
+	roleGuess // the rule for unknown commands
+	roleInto  // a folder that is written into
+)
+
+// roleOf reads the letter used in the tables.
+func roleOf(c byte) role {
+	switch c {
+	case 'r':
+		return roleRead
+	case 'R':
+		return roleReadAll
+	case 't':
+		return roleTest
+	case 'w':
+		return roleWrite
+	case 'l':
+		return roleLink
+	case 'd':
+		return roleDelete
+	case 'D':
+		return roleDeleteAll
+	case 'm':
+		return roleMove
+	case 'o':
+		return roleMode
+	case 'O':
+		return roleModeAll
+	case 'g':
+		return roleGuess
+	case 'i':
+		return roleInto
+	}
+	return roleNone
+}
+
+func (r role) op() string {
+	switch r {
+	case roleRead, roleReadAll, roleTest:
+		return "read"
+	case roleWrite, roleInto:
+		return "write"
+	case roleRedirect:
+		return "redirect"
+	case roleLink:
+		return "link"
+	case roleDelete, roleDeleteAll:
+		return "delete"
+	case roleMove:
+		return "move"
+	case roleMode, roleModeAll:
+		return "mode"
+	case roleNone, roleGuess:
+		return ""
+	}
+	return ""
+}
+
+func (r role) writes() bool { return r.op() != "" && r.op() != "read" }
+
+// follows reports whether a link in the last component is followed.
+func (r role) follows() bool {
+	switch r {
+	case roleLink, roleDelete, roleDeleteAll, roleMove:
+		return false
+	default:
+		return true
+	}
+}
+
+func (r role) recursive() bool {
+	return r == roleReadAll || r == roleDeleteAll || r == roleModeAll
+}
+
+// fixed is the part of a word that is known to be a path: all of it, or the
+// folder before a pattern or an unknown part. whole is false for a folder.
+func fixed(x word) (text string, whole, ok bool) {
+	if x.known() && !x.glob() {
+		return x.text(), true, true
+	}
+	var b strings.Builder
+	for _, s := range x.segs {
+		if !s.known {
+			break
+		}
+		if i := strings.IndexAny(s.text, "*?["); i >= 0 && !s.quoted {
+			b.WriteString(s.text[:i])
+			break
+		}
+		b.WriteString(s.text)
+	}
+	pre := b.String()
+	i := strings.LastIndexByte(pre, '/')
+	switch {
+	case i > 0:
+		return pre[:i], false, true
+	case i == 0:
+		return "/", false, true
+	case x.known():
+		return ".", false, true
+	}
+	return "", false, false
+}
+
+// path adds a word to the reads or writes. What is not known is left to the
+// kernel.
+func (w *walker) path(st *state, c *cmd, x word, r role) {
+	if r == roleGuess {
+		w.guess(st, c, x)
+		return
+	}
+	text, whole, ok := fixed(x)
+	if !ok || r == roleNone || text == "" || len(x.cons) > 0 && !whole && text == "" {
+		return
+	}
+	p, ok := w.resolvePath(st, c, x, text, r)
+	if !ok {
+		return
+	}
+	if !whole {
+		p.Root = false
+		if p.Protected == ".git" && !r.recursive() {
+			p.Protected = ""
+		}
+		w.matches(st, c, x, r)
+	}
+	w.record(p, r)
+}
+
+func (w *walker) record(p call.Path, r role) {
+	if r.writes() {
+		w.f.Writes = append(w.f.Writes, p)
+		return
+	}
+	w.f.Reads = append(w.f.Reads, p)
+}
+
+func (w *walker) resolvePath(st *state, c *cmd, x word, text string, r role) (call.Path, bool) {
+	if !strings.HasPrefix(text, "/") {
+		if st.cwd == "" {
+			return call.Path{}, false
+		}
+		if strings.HasPrefix(text, "~") {
+			text = "./" + text // an unquoted tilde was expanded already
+		}
+	}
+	p := w.a.r.Resolve(st.cwd, text, r.follows())
+	if p.Path == "" {
+		return call.Path{}, false
+	}
+	p.Text, p.By, p.Op, p.Pos = x.src, c.name, r.op(), x.pos
+	p.Recursive = r.recursive()
+	p.Test = r == roleTest
+	return p, true
+}
+
+// matches adds what a pattern may name among the secrets and the protected
+// names: the fixed part alone would let them pass.
+func (w *walker) matches(st *state, c *cmd, x word, r role) {
+	if !x.known() || st.cwd == "" {
+		return
+	}
+	pattern := x.text()
+	if !strings.HasPrefix(pattern, "/") {
+		pattern = st.cwd + "/" + pattern
+	}
+	pattern = path.Clean(pattern)
+	var candidates []string
+	if r.writes() {
+		dir, _, _ := fixed(x)
+		base := w.a.r.Resolve(st.cwd, dir, true).Path
+		for _, n := range []string{
+			".git", ".git/hooks", ".git/config", ".husky", ".mcp.json", ".vscode", ".idea", ".devcontainer", ".claude",
+			".cursor", ".codex", ".envrc", "hooks", "config",
+		} {
+			candidates = append(candidates, cleanJoin(base, n))
+		}
+	} else {
+		candidates = append(w.a.r.Secrets(), "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/passwd", "/etc/group", "/root")
+	}
+	for _, cand := range candidates {
+		if !matchesGlob(pattern, cand) {
+			continue
+		}
+		p := w.a.r.Resolve("/", cand, r.follows())
+		if p.Secret == "" && p.Protected == "" || r.writes() && !pathExists(cand) {
+			continue
+		}
+		p.Text, p.By, p.Op, p.Pos, p.Recursive = x.src, c.name, r.op(), x.pos, r.recursive()
+		w.record(p, r)
+	}
+}
+
+// matchesGlob reports whether a shell pattern matches a path or a folder above
+// it. A wildcard matches a leading dot only when it is written.
+func matchesGlob(pattern, p string) bool {
+	parts := strings.Count(pattern, "/")
+	for q := p; len(q) > 1; q = path.Dir(q) {
+		if strings.Count(q, "/") != parts {
+			continue
+		}
+		if strings.HasPrefix(path.Base(q), ".") && !strings.HasPrefix(path.Base(pattern), ".") {
+			return false
+		}
+		ok, err := doublestar.Match(pattern, q)
+		return err == nil && ok
+	}
+	return false
+}
+
+func pathExists(p string) bool {
+	_, err := os.Lstat(p)
+	return err == nil
+}
+
+// implied adds the current directory that a command reads unasked.
+func (w *walker) implied(st *state, c *cmd, r role) {
+	if st.cwd == "" {
+		return
+	}
+	p := w.a.r.Resolve(st.cwd, ".", true)
+	if p.Path == "" {
+		return
+	}
+	p.Text, p.By, p.Op, p.Pos, p.ImplicitBy, p.Recursive = ".", c.name, r.op(), c.pos, c.name, r.recursive()
+	w.record(p, r)
+}
+
+// into judges files that are put into a destination: when that is a folder, the
+// names in it count.
+func (w *walker) into(st *state, c *cmd, dest word, sources []word, r role, isDir bool) {
+	w.path(st, c, dest, r)
+	text, whole, ok := fixed(dest)
+	if !ok || !whole || st.cwd == "" && !strings.HasPrefix(text, "/") {
+		return
+	}
+	p := w.a.r.Resolve(st.cwd, text, true)
+	if !isDir && len(sources) < 2 && !strings.HasSuffix(text, "/") {
+		info, err := os.Stat(p.Path)
+		if err != nil || !info.IsDir() {
+			return
+		}
+	}
+	for _, s := range sources {
+		st2, whole, ok := fixed(s)
+		if !ok || !whole {
+			continue
+		}
+		name := path.Base(path.Clean(st2))
+		if name == "." || name == ".." || name == "/" {
+			continue
+		}
+		q, ok := w.resolvePath(st, c, dest, p.Path+"/"+name, r)
+		if ok {
+			w.record(q, r)
+		}
+	}
+}
+
+// guess applies the rule for commands nobody has a row for: a word is a path
+// when it is absolute, starts with ./ ../ ~, or holds a slash and exists.
+func (w *walker) guess(st *state, c *cmd, x word) {
+	w.guessAs(st, c, x, roleRead)
+}
+
+func (w *walker) guessAs(st *state, c *cmd, x word, r role) {
+	pre := x.prefix()
+	if strings.Contains(x.text(), "://") || pre == "" || strings.ContainsAny(pre, "\n") {
+		return
+	}
+	src := strings.TrimLeft(x.src, `"'`)
+	switch {
+	case strings.HasPrefix(pre, "/"), strings.HasPrefix(pre, "./"), strings.HasPrefix(pre, "../"), pre == "..", strings.HasPrefix(src, "~"):
+	case strings.Contains(pre, "/"):
+		p, ok := w.resolvePath(st, c, x, pre, r)
+		if !ok || !pathExists(p.Path) {
+			return
+		}
+	default:
+		return
+	}
+	w.path(st, c, x, r)
+}
+
+// guessAll applies the rule for unknown commands to every word.
+func (w *walker) guessAll(st *state, c *cmd, args []word) {
+	for i := 0; i < len(args); i++ {
+		x := args[i]
+		pre := x.prefix()
+		switch {
+		case len(pre) < 2 || pre[0] != '-':
+			w.guess(st, c, x)
+		case pre == "-o" || pre == "-O" || isOutName(pre) && !strings.Contains(pre, "="):
+			if i+1 < len(args) && !strings.HasPrefix(args[i+1].prefix(), "-") {
+				w.guessOut(st, c, args[i+1])
+				i++
+			}
+		default:
+			w.guessGlued(st, c, x)
+		}
+	}
+}
+
+// guessOut judges the value of an option that names an output.
+func (w *walker) guessOut(st *state, c *cmd, x word) {
+	if strings.Contains(x.text(), "://") {
+		return
+	}
+	w.path(st, c, x, roleWrite)
+}
+
+func isOutName(s string) bool {
+	return strings.HasPrefix(s, "--out") && !strings.HasPrefix(s, "--output-f") && !strings.HasPrefix(s, "--output-on") &&
+		!strings.HasPrefix(s, "--output-t") && !strings.HasPrefix(s, "--output-l") && !strings.HasPrefix(s, "--output-m")
+}
+
+// guessGlued judges --opt=/path and -I/path.
+func (w *walker) guessGlued(st *state, c *cmd, x word) {
+	pre := x.prefix()
+	if i := strings.IndexByte(pre, '='); i > 0 {
+		v := x.cut(i + 1)
+		if isOutName(pre[:i]) {
+			w.guessOut(st, c, v)
+			return
+		}
+		if vp := v.prefix(); strings.HasPrefix(vp, "~/") && v.known() {
+			home := st.get("HOME", w.a.r.Home())
+			v = plain(home.text+vp[1:], x.pos)
+		}
+		v.src = strings.TrimPrefix(x.src, pre[:i+1])
+		w.guess(st, c, v)
+		return
+	}
+	if len(pre) > 2 && pre[1] != '-' {
+		v := x.cut(2)
+		if vp := v.prefix(); strings.HasPrefix(vp, "/") || strings.HasPrefix(vp, "../") || strings.HasPrefix(vp, "./") {
+			v.src = x.src
+			if pre[1] == 'o' || pre[1] == 'O' {
+				w.path(st, c, v, roleWrite)
+				return
+			}
+			w.guess(st, c, v)
+		}
+	}
+}
+
+// optionPaths judges the values of options by their roles; values of options
+// without a role follow the rule for unknown commands.
+func (w *walker) optionPaths(st *state, c *cmd, g grammar, p parsed) {
+	for _, o := range p.opts {
+		if !o.has {
+			continue
+		}
+		r, ok := g.valued[o.name]
+		switch {
+		case ok && r != roleNone:
+			if !(o.value.is("-") && (r == roleRead || r == roleWrite)) {
+				w.path(st, c, o.value, r)
+			}
+		case !ok && isOutName(o.name):
+			w.guessOut(st, c, o.value)
+		case !ok:
+			w.guess(st, c, o.value)
+		}
+	}
+	for _, o := range p.opts {
+		if !o.has && strings.HasPrefix(o.name, "--") {
+			continue
+		}
+	}
+}

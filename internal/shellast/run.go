@@ -1,0 +1,365 @@
+package shellast
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/zeph-tools/zeph-mcp-tools/call"
+)
+
+// cmd is one command position whose program word is resolved.
+type cmd struct {
+	name  string // lower case, without directory and .exe
+	word  word   // the program word
+	args  []word
+	pos   call.Pos
+	via   string
+	index int // in Facts.Commands
+	own   bool
+}
+
+// handler judges the arguments of one command. It returns what the command is
+// known to print.
+type handler func(w *walker, st *state, c *cmd) output
+
+// simple walks a simple command: assignments, words, and what they run.
+func (w *walker) simple(st *state, x *syntax.CallExpr, timed bool) output {
+	if len(x.Args) == 0 {
+		for _, a := range x.Assigns {
+			w.assign(st, a, "assignment")
+		}
+		return output{}
+	}
+	if g, ok := x.Args[0].Parts[0].(*syntax.ExtGlob); ok && g.Op == syntax.GlobExcept {
+		// Without extglob bash reads !(cmd) as a negated subshell.
+		w.reparse(st.clone(), g.Pattern.Value, w.pos(g), "!( )")
+	}
+	words := w.all(st, x.Args)
+	if timed {
+		words = w.leadingAssigns(words)
+	}
+	if len(words) == 0 {
+		return output{}
+	}
+	if len(x.Assigns) > 0 {
+		inner := st.clone()
+		how := "prefix"
+		if isBuiltin(words[0].text()) {
+			how = "builtin"
+		}
+		for _, a := range x.Assigns {
+			w.assign(inner, a, how)
+		}
+	}
+	return w.run(st, words, w.via)
+}
+
+// leadingAssigns drops NAME=value words that bash takes as assignments.
+func (w *walker) leadingAssigns(words []word) []word {
+	for len(words) > 0 {
+		name, _, ok := strings.Cut(words[0].prefix(), "=")
+		if !ok || !isName(name) {
+			return words
+		}
+		w.env(name, "prefix", words[0].pos)
+		w.codeVar(&state{vars: map[string]value{}}, name, words[0].cut(len(name)+1))
+		words = words[1:]
+	}
+	return words
+}
+
+func (w *walker) env(name, how string, pos call.Pos) {
+	if how == "builtin" {
+		return
+	}
+	w.f.Env = append(w.f.Env, call.EnvVar{Name: name, How: how, Pos: pos})
+}
+
+// callEnv takes in the variables of the call itself.
+func (w *walker) callEnv(st *state, env map[string]string) {
+	for _, k := range slices.Sorted(maps.Keys(env)) {
+		w.env(k, "call", call.Pos{})
+		st.set(k, literal(env[k]))
+		if k == "IFS" {
+			delete(st.vars, k) // the shell does not import it
+		}
+		w.codeVar(st, k, plain(env[k], call.Pos{}))
+	}
+}
+
+// assign walks one assignment.
+func (w *walker) assign(st *state, a *syntax.Assign, how string) {
+	if a.Name == nil {
+		w.single(st, a.Value)
+		return
+	}
+	name := a.Name.Value
+	pos := w.pos(a.Name)
+	if a.Index != nil {
+		w.arith(st, a.Index)
+	}
+	w.env(name, how, pos)
+	if a.Array != nil {
+		w.array(st, a)
+		return
+	}
+	x := w.single(st, a.Value)
+	w.codeVar(st, name, x)
+	w.pathVar(st, name, x)
+	switch {
+	case a.Naked || a.Index != nil:
+		st.void(name)
+	case a.Append:
+		old, ok := st.vars[name]
+		if !ok || !old.known || old.array || !x.known() || len(old.text) > maxText {
+			st.void(name)
+			return
+		}
+		st.set(name, literal(old.text+x.text()))
+	case x.known():
+		st.set(name, literal(x.text()))
+	default:
+		st.void(name)
+	}
+}
+
+func (w *walker) array(st *state, a *syntax.Assign) {
+	v := value{known: true, array: true}
+	if old := st.vars[a.Name.Value]; a.Append {
+		v.known, v.list = old.known && old.array, slices.Clone(old.list)
+	}
+	for _, e := range a.Array.Elems {
+		if e.Index != nil {
+			w.arith(st, e.Index)
+			v.known = false
+		}
+		for _, f := range w.fields(st, e.Value) {
+			v.known = v.known && f.known() && !f.glob()
+			v.list = append(v.list, f.text())
+			if a.Name.Value == "BASH_ALIASES" {
+				w.program(st.clone(), f, "alias")
+			}
+		}
+	}
+	if len(v.list) > maxBraces || !v.known {
+		v = value{}
+	}
+	st.set(a.Name.Value, v)
+}
+
+// codeVar judges a variable whose value other programs, or bash itself, run.
+func (w *walker) codeVar(st *state, name string, x word) {
+	switch name {
+	case "PROMPT_COMMAND", "BASH_ALIASES", "GIT_SSH_COMMAND", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR",
+		"GIT_EXTERNAL_DIFF", "GIT_PROXY_COMMAND", "PAGER", "EDITOR", "VISUAL", "MANPAGER", "LESSOPEN", "SHELL", "BROWSER":
+		if !x.known() && len(x.cons) == 0 || x.known() && strings.TrimSpace(x.text()) == "" {
+			return
+		}
+		t := x
+		if name == "LESSOPEN" && x.known() {
+			t = plain(strings.TrimLeft(x.text(), "|-"), x.pos)
+		}
+		w.program(st.clone(), t, name)
+	case "PS4", "PS1", "PS0", "PS2":
+		if x.known() {
+			w.again(st.clone(), x.text(), x.pos, true)
+		}
+	case "BASH_ENV", "ENV":
+		if x.known() {
+			w.again(st.clone(), x.text(), x.pos, true)
+		}
+	}
+}
+
+// pathVar counts what a known path variable names as read.
+func (w *walker) pathVar(st *state, name string, x word) {
+	switch name {
+	case "GIT_DIR", "GIT_WORK_TREE", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_OBJECT_DIRECTORY", "BASH_ENV", "ENV",
+		"PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "NODE_PATH", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME",
+		"JAVA_HOME", "CLASSPATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PERL5LIB", "RUBYLIB", "MANPATH", "PKG_CONFIG_PATH", "VIRTUAL_ENV":
+	default:
+		return
+	}
+	if !x.known() {
+		return
+	}
+	for _, p := range strings.FieldsFunc(x.text(), func(r rune) bool { return r == ':' }) {
+		if strings.HasPrefix(p, "/") || strings.HasPrefix(p, "../") {
+			w.path(st, &cmd{name: name, pos: x.pos}, plain(p, x.pos), roleRead)
+		}
+	}
+}
+
+// declare walks declare, local, export, readonly and typeset.
+func (w *walker) declare(st *state, x *syntax.DeclClause) {
+	how, integer, nameref := "assignment", false, false
+	if x.Variant.Value == "export" {
+		how = "export"
+	}
+	for _, a := range x.Args {
+		if a.Name != nil || a.Value == nil {
+			w.declared(st, a, how, integer, nameref)
+			continue
+		}
+		for _, f := range w.fields(st, a.Value) {
+			if t := f.text(); f.known() && len(t) > 1 && (t[0] == '-' || t[0] == '+') {
+				if strings.Contains(t, "x") && t[0] == '-' {
+					how = "export"
+				}
+				integer = integer || strings.Contains(t, "i")
+				nameref = nameref || strings.Contains(t, "n")
+				continue
+			}
+			w.declaredWord(st, f, how)
+		}
+	}
+}
+
+func (w *walker) declared(st *state, a *syntax.Assign, how string, integer, nameref bool) {
+	if a.Naked && a.Index == nil && a.Value == nil && a.Array == nil {
+		if how == "export" {
+			w.env(a.Name.Value, how, w.pos(a.Name))
+			return
+		}
+		st.void(a.Name.Value)
+		return
+	}
+	if (integer || nameref) && a.Value != nil {
+		w.evaluated(st, w.single(st, a.Value))
+	}
+	w.assign(st, a, how)
+	if integer || nameref {
+		st.void(a.Name.Value)
+	}
+}
+
+// declaredWord judges an operand of declare that is only known after expansion.
+func (w *walker) declaredWord(st *state, f word, how string) {
+	name, _, ok := strings.Cut(f.prefix(), "=")
+	if ok && isName(strings.TrimSuffix(name, "+")) {
+		name = strings.TrimSuffix(name, "+")
+		w.env(name, how, f.pos)
+		st.void(name)
+		w.codeVar(st, name, f.cut(strings.IndexByte(f.prefix(), '=')+1))
+		return
+	}
+	w.name(st, f)
+}
+
+// run judges one command position.
+func (w *walker) run(st *state, words []word, via string) output {
+	if len(words) == 0 {
+		return output{}
+	}
+	if len(w.f.Commands) >= maxCommands {
+		w.code(nil, words[0].src, "there are more commands than can be judged", words[0].pos)
+		return output{}
+	}
+	c := &cmd{word: words[0], args: words[1:], pos: words[0].pos, via: via}
+	w.resolve(st, c)
+	c.index = len(w.f.Commands)
+	argv := make([]string, len(words))
+	for i, x := range words {
+		argv[i] = x.text()
+	}
+	shown := c.name
+	w.f.Commands = append(w.f.Commands, call.Command{Name: shown, Argv: argv, Via: via, Own: c.own, Pos: c.pos})
+	if c.word.glob() || !c.word.known() {
+		w.unknownProgram(st, c)
+		return output{}
+	}
+	if p := c.word.text(); strings.Contains(p, "/") {
+		w.f.Commands[c.index].Path = w.programPath(st, p)
+	}
+	if w.funcs[c.word.text()] {
+		st.voidAll()
+	}
+	if !c.own {
+		if h, ok := w.a.tab().handlers[c.name]; ok {
+			return h(w, st, c)
+		}
+	}
+	w.tableOperands(st, c)
+	return output{}
+}
+
+func (w *walker) unknownProgram(st *state, c *cmd) {
+	why := "the command word is not known before it runs"
+	if c.word.glob() && c.word.known() {
+		why = "the command word is a pattern that file names replace"
+	}
+	w.code(c.word.cons, c.word.src, why, c.pos)
+	// An unquoted unknown may vanish, or hold options only: what follows may be
+	// the command.
+	if c.word.many() && len(c.word.segs) == 1 && len(c.args) > 0 && c.args[0].known() {
+		next := strings.ToLower(path.Base(c.args[0].text()))
+		if _, ok := w.a.tab().handlers[next]; ok || w.a.tab().watched[next] {
+			w.run(st.clone(), c.args, c.via)
+			return
+		}
+	}
+	w.guessAll(st, c, c.args)
+}
+
+// resolve finds the name a command is judged by. A program inside the
+// workspace is its own; a link there is followed.
+func (w *walker) resolve(st *state, c *cmd) {
+	text := c.word.text()
+	if !c.word.known() {
+		text = c.word.suffix()
+		if !strings.Contains(text, "/") {
+			return
+		}
+	} else if strings.Contains(text, "/") {
+		text = w.realName(st, c, text)
+	}
+	c.name = baseName(text)
+}
+
+func (w *walker) realName(st *state, c *cmd, text string) string {
+	if st.cwd == "" && !strings.HasPrefix(text, "/") {
+		return text
+	}
+	real := w.a.r.Resolve(st.cwd, text, true)
+	if real.Inside {
+		c.own = true
+		return text
+	}
+	if lexical := w.a.r.Resolve(st.cwd, text, false); lexical.Inside && real.Path != "" {
+		return real.Path
+	}
+	// A link outside keeps its own name, unless what it leads to is watched.
+	if b := baseName(real.Path); b != baseName(text) && w.a.tab().watched[b] {
+		return real.Path
+	}
+	return text
+}
+
+func (w *walker) programPath(st *state, text string) string {
+	if st.cwd == "" && !strings.HasPrefix(text, "/") {
+		return ""
+	}
+	return w.a.r.Resolve(st.cwd, text, true).Path
+}
+
+// baseName is the name a program is known by: no directory, lower case, no
+// .exe.
+func baseName(text string) string {
+	n := strings.ToLower(text[strings.LastIndexByte(text, '/')+1:])
+	return strings.TrimSuffix(n, ".exe")
+}
+
+// isBuiltin reports whether a prefix assignment of this command reaches no
+// program.
+func isBuiltin(name string) bool {
+	switch name {
+	case "read", "cd", "pushd", "popd", "echo", "printf", "test", "[", ":", "true", "false", "local", "set", "shift",
+		"unset", "mapfile", "readarray", "pwd", "type", "hash", "let", "wait", "umask", "getopts", "return", "exit", "break", "continue":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,183 @@
+package shellast
+
+import (
+	"strings"
+
+	"github.com/zeph-tools/zeph-mcp-tools/call"
+)
+
+func shellNames() []string {
+	return []string{"bash", "sh", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "csh", "tcsh"}
+}
+
+// shell judges a shell that is given text, a script or its standard input.
+func shell(w *walker, st *state, c *cmd) output {
+	var text, stdin bool
+	args := c.args
+	for len(args) > 0 {
+		pre := args[0].prefix()
+		if args[0].is("--", "-") {
+			args = args[1:]
+			break
+		}
+		if len(pre) < 2 || pre[0] != '-' && pre[0] != '+' {
+			break
+		}
+		takes := 0
+		switch {
+		case strings.HasPrefix(pre, "--"):
+			if args[0].is("--rcfile", "--init-file") {
+				takes = 1
+			}
+			if args[0].is("--command") && c.name == "fish" {
+				text = true
+			}
+		default:
+			text = text || strings.Contains(pre[1:], "c") && pre[0] == '-'
+			stdin = stdin || strings.Contains(pre[1:], "s") && pre[0] == '-'
+			takes = strings.Count(pre[1:], "o") + strings.Count(pre[1:], "O")
+		}
+		args = args[min(1+takes, len(args)):]
+	}
+	switch {
+	case text:
+		w.shellText(st, c, args)
+	case stdin || len(args) == 0:
+		w.stdinProgram(st, c.name)
+	default:
+		w.script(st, c, args)
+	}
+	return output{}
+}
+
+// shellText judges sh -c TEXT NAME ARGS…
+func (w *walker) shellText(st *state, c *cmd, args []word) {
+	if len(args) == 0 {
+		return
+	}
+	sub := st.clone()
+	sub.voidAll() // a variable that is not exported does not reach it
+	if len(args) > 1 {
+		sub.args, sub.argsKnown = nil, true
+		for _, a := range args[2:] {
+			if !a.known() || a.glob() {
+				sub.args, sub.argsKnown = nil, false
+				break
+			}
+			sub.args = append(sub.args, a.text())
+		}
+		w.guessAll(st, c, args[2:])
+	}
+	w.program(sub, args[0], c.name+" -c")
+}
+
+// stdinProgram judges the standard input as the program of a shell.
+func (w *walker) stdinProgram(st *state, via string) {
+	w.inputProgram(st, st.in, via)
+}
+
+func (w *walker) inputProgram(st *state, in input, via string) {
+	sub := st.clone()
+	sub.voidAll()
+	sub.in = input{}
+	switch in.kind {
+	case inputText:
+		w.reparse(sub, in.text, in.pos, via)
+	case inputUnknown:
+		if len(in.word.segs) > 0 {
+			w.program(sub, in.word, via)
+		}
+		w.code(in.cons, in.text, "what "+via+" reads is not known before it runs", in.pos)
+	case inputNone, inputFile:
+	}
+}
+
+// script judges a shell, or source, that reads a file.
+func (w *walker) script(st *state, c *cmd, args []word) {
+	x := args[0]
+	t := x.text()
+	switch {
+	case len(x.cons) == 1 && w.printed[x.cons[0]].known:
+		w.reparse(st.clone(), w.printed[x.cons[0]].text, x.pos, c.name)
+	case len(x.cons) > 0:
+		w.code(x.cons, x.src, "what "+c.name+" reads is not known before it runs", x.pos)
+	case x.known() && (t == "/dev/stdin" || t == "/dev/fd/0" || t == "/proc/self/fd/0"):
+		w.stdinProgram(st, c.name)
+	case x.known() && strings.HasPrefix(t, "/dev/fd/"):
+		in, ok := st.fds[strings.TrimPrefix(t, "/dev/fd/")]
+		if !ok {
+			in = input{kind: inputUnknown, text: t, pos: x.pos}
+		}
+		w.inputProgram(st, in, c.name)
+	case !x.known() && x.many():
+		w.code(nil, x.src, "what "+c.name+" runs is not known before it runs", x.pos)
+	default:
+		w.path(st, c, x, roleRead)
+	}
+	w.guessAll(st, c, args[1:])
+}
+
+// source judges "source FILE" and ". FILE".
+func source(w *walker, st *state, c *cmd) output {
+	args := c.args
+	if len(args) > 0 && args[0].is("--") {
+		args = args[1:]
+	}
+	if len(args) > 0 {
+		w.script(st, c, args)
+	}
+	st.voidAll()
+	return output{}
+}
+
+// eval judges the text its words make.
+func eval(w *walker, st *state, c *cmd) output {
+	args := c.args
+	if len(args) > 0 && args[0].is("--") {
+		args = args[1:]
+	}
+	i := len(w.f.Constructs)
+	w.f.Constructs = append(w.f.Constructs, call.Construct{Kind: "eval", Text: argText(c.name, args), Pos: c.pos})
+	if len(args) == 0 {
+		return output{}
+	}
+	x := joined(args)
+	if !x.known() {
+		x.cons = append(x.cons, i)
+		w.program(st, x, "eval")
+		st.voidAll()
+		return output{}
+	}
+	w.program(st, x, "eval")
+	return output{}
+}
+
+func argText(name string, args []word) string {
+	var b strings.Builder
+	b.WriteString(name)
+	for _, a := range args {
+		b.WriteByte(' ')
+		b.WriteString(a.src)
+	}
+	return b.String()
+}
+
+// joined is several words with blanks between them.
+func joined(args []word) word {
+	if len(args) == 1 {
+		return args[0]
+	}
+	out := word{pos: args[0].pos}
+	var src []string
+	for i, a := range args {
+		if i > 0 {
+			out.segs = append(out.segs, seg{text: " ", known: true, quoted: true})
+		}
+		out.segs = append(out.segs, a.segs...)
+		out.cons = append(out.cons, a.cons...)
+		out.slot = out.slot || a.slot
+		src = append(src, a.src)
+	}
+	out.src = strings.Join(src, " ")
+	return out
+}

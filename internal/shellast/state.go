@@ -1,0 +1,142 @@
+package shellast
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/zeph-tools/zeph-mcp-tools/call"
+)
+
+// value is what a variable is known to hold.
+type value struct {
+	known bool
+	text  string
+	list  []string // of an array
+	array bool
+}
+
+func literal(s string) value { return value{known: true, text: s} }
+
+// input is what a command reads from its standard input.
+type input struct {
+	kind inputKind
+	text string // known, or as written
+	word word   // of inputUnknown, when parts of it are known
+	cons []int  // constructs that make it
+	pos  call.Pos
+}
+
+type inputKind uint8
+
+const (
+	inputNone inputKind = iota
+	inputFile           // a named file
+	inputText           // known text
+	inputUnknown
+)
+
+// state is what is known at one point of a command: variables, working
+// directory, positional parameters and the standard input.
+type state struct {
+	vars      map[string]value
+	cwd       string // logical; "" = unknown
+	old       string
+	dirs      []string
+	args      []string
+	argsKnown bool
+	in        input
+	fds       map[string]input
+}
+
+func newState(cwd string) *state {
+	return &state{vars: map[string]value{}, cwd: cwd}
+}
+
+func (s *state) clone() *state {
+	c := *s
+	c.vars = maps.Clone(s.vars)
+	c.dirs = slices.Clone(s.dirs)
+	c.fds = maps.Clone(s.fds)
+	return &c
+}
+
+// get returns what a variable holds. Only those that the shell or the sandbox
+// sets itself are known without an assignment.
+func (s *state) get(name, home string) value {
+	if v, ok := s.vars[name]; ok {
+		return v
+	}
+	switch name {
+	case "HOME":
+		if home != "" {
+			return literal(home)
+		}
+	case "PWD":
+		if s.cwd != "" {
+			return literal(s.cwd)
+		}
+	case "OLDPWD":
+		if s.old != "" {
+			return literal(s.old)
+		}
+	}
+	return value{}
+}
+
+func (s *state) set(name string, v value) { s.vars[name] = v }
+
+// void forgets a variable.
+func (s *state) void(name string) { s.vars[name] = value{} }
+
+// voidAll forgets everything that code nobody looked at may have changed.
+func (s *state) voidAll() {
+	for n := range s.vars {
+		s.vars[n] = value{}
+	}
+	s.args, s.argsKnown = nil, false
+}
+
+// join keeps only what both states agree on: one of them was reached.
+func (s *state) join(o *state) {
+	for n, v := range s.vars {
+		if w, ok := o.vars[n]; !ok || !v.equal(w) {
+			s.vars[n] = value{}
+		}
+	}
+	for n := range o.vars {
+		if _, ok := s.vars[n]; !ok {
+			s.vars[n] = value{}
+		}
+	}
+	if s.cwd != o.cwd {
+		s.cwd = ""
+	}
+	if s.argsKnown != o.argsKnown || !slices.Equal(s.args, o.args) {
+		s.args, s.argsKnown = nil, false
+	}
+}
+
+func (v value) equal(o value) bool {
+	return v.known == o.known && v.text == o.text && v.array == o.array && slices.Equal(v.list, o.list)
+}
+
+// chdir follows cd: logically, as bash does.
+func (s *state) chdir(to string, physical func(string) string) {
+	if to == "" {
+		s.old, s.cwd = s.cwd, ""
+		return
+	}
+	if !strings.HasPrefix(to, "/") {
+		if s.cwd == "" {
+			return
+		}
+		to = s.cwd + "/" + to
+	}
+	to = path.Clean(to)
+	if physical != nil {
+		to = physical(to)
+	}
+	s.old, s.cwd = s.cwd, to
+}

@@ -1,0 +1,438 @@
+package shellast
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/zeph-tools/zeph-mcp-tools/call"
+)
+
+// walker goes through one tree and adds what it means to the facts.
+type walker struct {
+	a     *Analyzer
+	f     *call.Facts
+	src   string    // the text this tree was parsed from
+	base  *call.Pos // place of everything in it when it is text inside the command
+	via   string    // what runs this text
+	depth int
+	funcs map[string]bool // functions and aliases defined so far
+	printed map[int]output // what constructs are known to print
+}
+
+// output is what a command is known to print.
+type output struct {
+	known bool
+	text  string
+}
+
+func (w *walker) pos(n syntax.Node) call.Pos {
+	if w.base != nil {
+		return *w.base
+	}
+	p := n.Pos()
+	return call.Pos{Line: p.Line(), Column: p.Col()}
+}
+
+// text is a node as written.
+func (w *walker) text(n syntax.Node) string {
+	from, to := int(n.Pos().Offset()), int(n.End().Offset())
+	if from < 0 || to > len(w.src) || from >= to {
+		return ""
+	}
+	return w.src[from:to]
+}
+
+func (w *walker) stmts(st *state, list []*syntax.Stmt) output {
+	var out output
+	for i, s := range list {
+		out = w.stmt(st, s)
+		if i > 0 || len(list) > 1 {
+			out = output{}
+		}
+	}
+	return out
+}
+
+func (w *walker) stmt(st *state, s *syntax.Stmt) output {
+	if s.Background || s.Coprocess {
+		st = st.clone()
+	}
+	saved := st.in
+	in, redirected := w.redirects(st, s.Redirs)
+	if in != nil {
+		st.in = *in
+	}
+	out := w.command(st, s.Cmd)
+	if in != nil {
+		st.in = saved
+	}
+	if redirected {
+		return output{}
+	}
+	return out
+}
+
+// command walks one command. Everything that is a command position ends in
+// [walker.run].
+func (w *walker) command(st *state, c syntax.Command) output {
+	switch x := c.(type) {
+	case *syntax.CallExpr:
+		return w.simple(st, x, false)
+	case *syntax.BinaryCmd:
+		return w.binary(st, x)
+	case *syntax.Block:
+		return w.stmts(st, x.Stmts)
+	case *syntax.Subshell:
+		return w.stmts(st.clone(), x.Stmts)
+	case *syntax.IfClause:
+		w.ifClause(st, x)
+	case *syntax.WhileClause:
+		w.voidAssigned(st, x.Cond, x.Do)
+		w.stmts(st, x.Cond)
+		body := st.clone()
+		w.stmts(body, x.Do)
+		st.join(body)
+	case *syntax.ForClause:
+		w.forClause(st, x)
+	case *syntax.CaseClause:
+		w.caseClause(st, x)
+	case *syntax.FuncDecl:
+		w.function(st, x)
+	case *syntax.TimeClause:
+		return w.timed(st, x)
+	case *syntax.CoprocClause:
+		w.stmt(st.clone(), x.Stmt)
+	case *syntax.ArithmCmd:
+		w.arith(st, x.X)
+	case *syntax.LetClause:
+		for _, e := range x.Exprs {
+			w.arith(st, e)
+		}
+	case *syntax.TestClause:
+		w.test(st, x.X)
+	case *syntax.DeclClause:
+		w.declare(st, x)
+	case *syntax.TestDecl:
+		w.stmt(st.clone(), x.Body)
+	}
+	return output{}
+}
+
+func (w *walker) binary(st *state, x *syntax.BinaryCmd) output {
+	if x.Op == syntax.Pipe || x.Op == syntax.PipeAll {
+		return w.pipeline(st, x)
+	}
+	ok, failed := w.andOr(st.clone(), x)
+	cwd, old, dirs := ok.cwd, ok.old, ok.dirs
+	ok.join(failed)
+	ok.cwd, ok.old, ok.dirs = cwd, old, dirs
+	*st = *ok
+	return output{}
+}
+
+// andOr walks a list of && and || and returns what is known after it succeeded
+// and after it failed. Commands are taken to do what they are asked: after
+// "cd sub && make" the directory is sub.
+func (w *walker) andOr(st *state, x *syntax.BinaryCmd) (ok, failed *state) {
+	side := func(st *state, s *syntax.Stmt) (ok, failed *state) {
+		b, isList := s.Cmd.(*syntax.BinaryCmd)
+		if isList && (b.Op == syntax.AndStmt || b.Op == syntax.OrStmt) && len(s.Redirs) == 0 && !s.Background && !s.Negated {
+			return w.andOr(st, b)
+		}
+		w.stmt(st, s)
+		return st, st.clone()
+	}
+	ok, failed = side(st, x.X)
+	if x.Op == syntax.AndStmt {
+		ok2, failed2 := side(ok, x.Y)
+		failed.join(failed2)
+		return ok2, failed
+	}
+	ok2, failed2 := side(failed, x.Y)
+	cwd := ok.cwd
+	ok.join(ok2)
+	ok.cwd = cwd
+	return ok, failed2
+}
+
+// pipeline walks the stages, each in its own subshell, and hands on what a
+// stage is known to print.
+func (w *walker) pipeline(st *state, x *syntax.BinaryCmd) output {
+	var stages []*syntax.Stmt
+	for cur := x; ; {
+		stages = append(stages, cur.Y)
+		left, ok := cur.X.Cmd.(*syntax.BinaryCmd)
+		if !ok || left.Op != syntax.Pipe && left.Op != syntax.PipeAll || len(cur.X.Redirs) > 0 {
+			stages = append(stages, cur.X)
+			break
+		}
+		cur = left
+	}
+	slices.Reverse(stages)
+	var out output
+	for i, s := range stages {
+		sub := st.clone()
+		if i > 0 {
+			sub.in = input{kind: inputUnknown, text: w.text(stages[i-1]), pos: w.pos(s)}
+			if out.known {
+				sub.in = input{kind: inputText, text: out.text, pos: w.pos(stages[i-1])}
+			}
+		}
+		out = w.stmt(sub, s)
+	}
+	return out
+}
+
+func (w *walker) ifClause(st *state, x *syntax.IfClause) {
+	w.stmts(st, x.Cond)
+	then := st.clone()
+	w.stmts(then, x.Then)
+	if x.Else != nil {
+		if len(x.Else.Cond) > 0 {
+			w.ifClause(st, x.Else)
+		} else {
+			w.stmts(st, x.Else.Then)
+		}
+	}
+	st.join(then)
+}
+
+func (w *walker) forClause(st *state, x *syntax.ForClause) {
+	w.voidAssigned(st, x.Do)
+	switch l := x.Loop.(type) {
+	case *syntax.WordIter:
+		w.all(st, l.Items)
+		st.void(l.Name.Value)
+	case *syntax.CStyleLoop:
+		w.arith(st, l.Init)
+		w.arith(st, l.Cond)
+		w.arith(st, l.Post)
+	}
+	body := st.clone()
+	w.stmts(body, x.Do)
+	st.join(body)
+}
+
+func (w *walker) caseClause(st *state, x *syntax.CaseClause) {
+	w.single(st, x.Word)
+	start := st.clone()
+	for _, it := range x.Items {
+		for _, p := range it.Patterns {
+			w.single(start, p)
+		}
+		body := start.clone()
+		w.stmts(body, it.Stmts)
+		st.join(body)
+	}
+}
+
+// function judges a body where it is defined: with nothing known but the
+// directory, because nobody knows what holds when it is called.
+func (w *walker) function(st *state, x *syntax.FuncDecl) {
+	if x.Name != nil {
+		w.funcs[x.Name.Value] = true
+	}
+	body := st.clone()
+	body.voidAll()
+	body.in = input{}
+	w.stmt(body, x.Body)
+}
+
+// timed walks what the reserved word time runs. Our parser keeps a "--".
+func (w *walker) timed(st *state, x *syntax.TimeClause) output {
+	if x.Stmt == nil {
+		return output{}
+	}
+	c, ok := x.Stmt.Cmd.(*syntax.CallExpr)
+	if !ok || len(c.Args) == 0 || c.Args[0].Lit() != "--" || len(c.Assigns) > 0 {
+		return w.stmt(st, x.Stmt)
+	}
+	saved := st.in
+	if in, _ := w.redirects(st, x.Stmt.Redirs); in != nil {
+		st.in = *in
+	}
+	w.simple(st, &syntax.CallExpr{Args: c.Args[1:]}, true)
+	st.in = saved
+	return output{}
+}
+
+// voidAssigned forgets every variable that the bodies of a loop may change,
+// before the loop is walked: its second round sees them.
+func (w *walker) voidAssigned(st *state, bodies ...[]*syntax.Stmt) {
+	for _, list := range bodies {
+		for _, s := range list {
+			syntax.Walk(s, func(n syntax.Node) bool {
+				switch x := n.(type) {
+				case *syntax.Assign:
+					if x.Name != nil {
+						st.void(x.Name.Value)
+					}
+				case *syntax.WordIter:
+					st.void(x.Name.Value)
+				case *syntax.CallExpr:
+					w.voidBy(st, x)
+				case *syntax.BinaryArithm:
+					st.void(lit(x.X))
+				case *syntax.UnaryArithm:
+					st.void(lit(x.X))
+				case *syntax.ParamExp:
+					if x.Exp != nil && (x.Exp.Op == syntax.AssignUnset || x.Exp.Op == syntax.AssignUnsetOrNull) && x.Param != nil {
+						st.void(x.Param.Value)
+					}
+				}
+				return true
+			})
+		}
+	}
+}
+
+func lit(x syntax.ArithmExpr) string {
+	if w, ok := x.(*syntax.Word); ok {
+		return w.Lit()
+	}
+	return ""
+}
+
+// voidBy forgets what a command inside a loop may assign by name.
+func (w *walker) voidBy(st *state, x *syntax.CallExpr) {
+	if len(x.Args) == 0 {
+		return
+	}
+	switch name := x.Args[0].Lit(); {
+	case name == "" || name == "eval" || name == "source" || name == "." || w.funcs[name]:
+		st.voidAll()
+	case name == "read" || name == "unset" || name == "mapfile" || name == "readarray" || name == "printf" || name == "getopts" || name == "wait":
+		for _, a := range x.Args[1:] {
+			st.void(a.Lit())
+		}
+	case name == "set" || name == "shift":
+		st.args, st.argsKnown = nil, false
+	}
+}
+
+// substitution walks $( ) and backticks and reports whether the output is a
+// number.
+func (w *walker) substitution(st *state, x *syntax.CmdSubst) bool {
+	kind := "$( )"
+	if x.Backquotes {
+		kind = "``"
+	}
+	w.f.Constructs = append(w.f.Constructs, call.Construct{Kind: kind, Text: w.text(x), Pos: w.pos(x)})
+	sub := st.clone()
+	if raw := w.text(x); x.Backquotes && strings.Contains(raw, `\`) && len(raw) > 1 {
+		w.reparse(sub, unescapeBackquotes(raw[1:len(raw)-1]), w.pos(x), w.via)
+		return false
+	}
+	if x.TempFile || x.ReplyVar {
+		st.voidAll()
+	}
+	w.stmts(sub, x.Stmts)
+	return printsNumber(x.Stmts)
+}
+
+// unescapeBackquotes removes one level of the escapes that are needed inside
+// backticks, as bash does before it reads the command.
+func unescapeBackquotes(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("$`\\", s[i+1]) >= 0 {
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+func (w *walker) procSubst(st *state, x *syntax.ProcSubst) output {
+	kind := "<( )"
+	if x.Op == syntax.CmdOut {
+		kind = ">( )"
+	}
+	w.f.Constructs = append(w.f.Constructs, call.Construct{Kind: kind, Text: w.text(x), Pos: w.pos(x)})
+	i := len(w.f.Constructs) - 1
+	sub := st.clone()
+	sub.in = input{}
+	out := w.stmts(sub, x.Stmts)
+	w.printed[i] = out
+	return out
+}
+
+// printsNumber reports whether the last command of a substitution prints
+// nothing but a number.
+func printsNumber(list []*syntax.Stmt) bool {
+	if len(list) != 1 || list[0].Cmd == nil {
+		return false
+	}
+	c := list[0].Cmd
+	for {
+		b, ok := c.(*syntax.BinaryCmd)
+		if !ok || b.Op != syntax.Pipe {
+			break
+		}
+		c = b.Y.Cmd
+	}
+	x, ok := c.(*syntax.CallExpr)
+	if !ok || len(x.Args) == 0 {
+		return false
+	}
+	last := x.Args[len(x.Args)-1]
+	switch x.Args[0].Lit() {
+	case "nproc", "expr":
+		return true
+	case "wc":
+		// With a file operand wc prints its name as well.
+		return len(x.Args) == 1 || strings.HasPrefix(last.Lit(), "-")
+	case "date":
+		return numericFormat(unquoted(last), "+")
+	case "stat":
+		for i := 1; i+1 < len(x.Args); i++ {
+			if x.Args[i].Lit() == "-c" && numericFormat(unquoted(x.Args[i+1]), "") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unquoted is the text of a word of literal and single- or double-quoted parts.
+func unquoted(x *syntax.Word) string {
+	var b strings.Builder
+	for _, p := range x.Parts {
+		switch q := p.(type) {
+		case *syntax.Lit:
+			b.WriteString(q.Value)
+		case *syntax.SglQuoted:
+			b.WriteString(q.Value)
+		case *syntax.DblQuoted:
+			for _, d := range q.Parts {
+				l, ok := d.(*syntax.Lit)
+				if !ok {
+					return ""
+				}
+				b.WriteString(l.Value)
+			}
+		default:
+			return ""
+		}
+	}
+	return b.String()
+}
+
+// numericFormat reports whether a date or stat format prints digits only.
+func numericFormat(s, lead string) bool {
+	f, ok := strings.CutPrefix(s, lead)
+	if !ok || f == "" || len(f)%2 != 0 {
+		return false
+	}
+	for i := 0; i < len(f); i += 2 {
+		if f[i] != '%' || strings.IndexByte("sYmdHMSNujVyXWZbBhgi", f[i+1]) < 0 {
+			return false
+		}
+		if lead == "+" && strings.IndexByte("sYmdHMSNujVy", f[i+1]) < 0 {
+			return false
+		}
+	}
+	return true
+}

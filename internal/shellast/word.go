@@ -1,0 +1,481 @@
+package shellast
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/zeph-tools/zeph-mcp-tools/call"
+)
+
+// seg is one stretch of a word.
+type seg struct {
+	text   string // resolved, or as written when unknown
+	known  bool
+	quoted bool // no globbing and no splitting
+	many   bool // may become several words, or none
+	number bool // the output of a command that prints a number
+}
+
+// word is one word after every expansion that can be done without running.
+type word struct {
+	segs []seg
+	pos  call.Pos
+	src  string // as written
+	cons []int  // constructs whose result is part of it
+	slot bool   // stands for what another program puts in: {} of find, the input of xargs
+}
+
+// plain returns a known word that nobody wrote as such.
+func plain(text string, pos call.Pos) word {
+	return word{segs: []seg{{text: text, known: true, quoted: true}}, pos: pos, src: text}
+}
+
+// unknownWord stands for a word that is put in at run time. The prefix is what
+// is known of it.
+func slotWord(prefix, text string, pos call.Pos) word {
+	w := word{pos: pos, src: text, slot: true}
+	if prefix != "" {
+		w.segs = append(w.segs, seg{text: prefix, known: true, quoted: true})
+	}
+	w.segs = append(w.segs, seg{text: text, quoted: true})
+	return w
+}
+
+func (x word) known() bool {
+	for _, s := range x.segs {
+		if !s.known {
+			return false
+		}
+	}
+	return true
+}
+
+// text is the word with unknown parts as written.
+func (x word) text() string {
+	if len(x.segs) == 1 {
+		return x.segs[0].text
+	}
+	var b strings.Builder
+	for _, s := range x.segs {
+		b.WriteString(s.text)
+	}
+	return b.String()
+}
+
+// is reports whether the word is known and equal to one of the given texts.
+func (x word) is(texts ...string) bool {
+	if !x.known() {
+		return false
+	}
+	t := x.text()
+	for _, s := range texts {
+		if s == t {
+			return true
+		}
+	}
+	return false
+}
+
+// prefix is the known text before the first unknown part.
+func (x word) prefix() string {
+	var b strings.Builder
+	for _, s := range x.segs {
+		if !s.known {
+			break
+		}
+		b.WriteString(s.text)
+	}
+	return b.String()
+}
+
+// suffix is the known text after the last unknown part.
+func (x word) suffix() string {
+	out := ""
+	for i := len(x.segs) - 1; i >= 0 && x.segs[i].known; i-- {
+		out = x.segs[i].text + out
+	}
+	return out
+}
+
+// glob reports whether the word is a pattern that file names replace.
+func (x word) glob() bool {
+	for _, s := range x.segs {
+		if s.known && !s.quoted && strings.ContainsAny(s.text, "*?[") {
+			return true
+		}
+	}
+	return false
+}
+
+// many reports whether the word may become several words, or none.
+func (x word) many() bool {
+	for _, s := range x.segs {
+		if s.many {
+			return true
+		}
+	}
+	return false
+}
+
+// number reports whether everything unknown in the word is a number.
+func (x word) number() bool {
+	for _, s := range x.segs {
+		if !s.known && !s.number {
+			return false
+		}
+	}
+	return true
+}
+
+// cut returns the word without its first n bytes, which must be known.
+func (x word) cut(n int) word {
+	out := x
+	out.segs = nil
+	for _, s := range x.segs {
+		if n >= len(s.text) && s.known {
+			n -= len(s.text)
+			continue
+		}
+		if n > 0 && s.known {
+			s.text = s.text[n:]
+			n = 0
+		}
+		out.segs = append(out.segs, s)
+	}
+	if len(out.segs) == 0 {
+		out.segs = []seg{{known: true, quoted: true}}
+	}
+	return out
+}
+
+// builder collects the fields one word becomes.
+type builder struct {
+	w    *walker
+	st   *state
+	base word
+	out  []word
+	cur  []seg
+	open bool
+	one  bool // no splitting: assignments, redirects, here-documents
+}
+
+func (b *builder) push(s seg) {
+	b.open = b.open || s.quoted || s.text != "" || !s.known
+	if s.known && s.text == "" {
+		return
+	}
+	if n := len(b.cur); n > 0 && s.known && b.cur[n-1].known && b.cur[n-1].quoted == s.quoted && len(b.cur[n-1].text) < maxText {
+		b.cur[n-1].text += s.text
+		return
+	}
+	b.cur = append(b.cur, s)
+}
+
+func (b *builder) flush() {
+	if !b.open {
+		return
+	}
+	f := b.base
+	f.segs = b.cur
+	if len(f.segs) == 0 {
+		f.segs = []seg{{known: true, quoted: true}}
+	}
+	b.out = append(b.out, f)
+	b.cur, b.open = nil, false
+}
+
+// split pushes a known unquoted value, which bash splits at blanks.
+func (b *builder) split(text string) {
+	if b.one {
+		b.push(seg{text: text, known: true, quoted: true})
+		return
+	}
+	if _, ok := b.st.vars["IFS"]; ok {
+		b.push(seg{text: text, many: true})
+		return
+	}
+	for text != "" {
+		i := strings.IndexAny(text, " \t\n")
+		if i < 0 {
+			b.push(seg{text: text, known: true})
+			return
+		}
+		if i > 0 {
+			b.push(seg{text: text[:i], known: true})
+		}
+		b.flush()
+		text = strings.TrimLeft(text[i:], " \t\n")
+	}
+}
+
+// value pushes the value of a variable or parameter.
+func (b *builder) value(v value, src string, quoted bool) {
+	switch {
+	case !v.known:
+		b.push(seg{text: src, quoted: quoted, many: !quoted && !b.one})
+	case v.array && len(v.list) > 0:
+		b.text(v.list[0], quoted)
+	case v.array:
+	default:
+		b.text(v.text, quoted)
+	}
+}
+
+func (b *builder) text(s string, quoted bool) {
+	if quoted {
+		b.push(seg{text: s, known: true, quoted: true})
+		return
+	}
+	b.split(s)
+}
+
+// list pushes the elements of "$@" or "${a[@]}".
+func (b *builder) list(items []string, quoted, joined bool) {
+	if joined && quoted || b.one {
+		b.text(strings.Join(items, " "), true)
+		return
+	}
+	for i, it := range items {
+		if i > 0 {
+			b.flush()
+		}
+		b.text(it, quoted)
+	}
+}
+
+// fields returns the words one word becomes.
+func (w *walker) fields(st *state, x *syntax.Word) []word {
+	if x == nil {
+		return nil
+	}
+	base := word{pos: w.pos(x), src: w.text(x)}
+	var out []word
+	expanded, ok := braces(x)
+	if !ok {
+		base.segs = []seg{{text: base.src, many: true}}
+		return []word{base}
+	}
+	for _, e := range expanded {
+		first := len(w.f.Constructs)
+		b := &builder{w: w, st: st, base: base}
+		b.parts(e.Parts, false)
+		b.flush()
+		for i := range b.out {
+			b.out[i].cons = w.consSince(first)
+		}
+		out = append(out, b.out...)
+	}
+	return out
+}
+
+// consSince lists the constructs met since there were n.
+func (w *walker) consSince(n int) []int {
+	var out []int
+	for i := n; i < len(w.f.Constructs); i++ {
+		if w.f.Constructs[i].Kind != "<<<" && w.f.Constructs[i].Kind != "eval" {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// all returns the fields of several words.
+func (w *walker) all(st *state, xs []*syntax.Word) []word {
+	out := make([]word, 0, len(xs))
+	for _, x := range xs {
+		out = append(out, w.fields(st, x)...)
+	}
+	return out
+}
+
+// single returns one word without splitting or brace expansion.
+func (w *walker) single(st *state, x *syntax.Word) word {
+	if x == nil {
+		return word{segs: []seg{{known: true, quoted: true}}}
+	}
+	first := len(w.f.Constructs)
+	b := &builder{w: w, st: st, one: true, base: word{pos: w.pos(x), src: w.text(x)}}
+	b.parts(x.Parts, false)
+	b.open = true
+	b.flush()
+	b.out[0].cons = w.consSince(first)
+	return b.out[0]
+}
+
+// document evaluates text as inside double quotes: here-documents, and code
+// that bash expands a second time.
+func (w *walker) document(st *state, parts []syntax.WordPart, pos call.Pos, src string) word {
+	first := len(w.f.Constructs)
+	b := &builder{w: w, st: st, one: true, base: word{pos: pos, src: src}}
+	b.quotedParts(parts)
+	b.open = true
+	b.flush()
+	b.out[0].cons = w.consSince(first)
+	return b.out[0]
+}
+
+func (b *builder) parts(parts []syntax.WordPart, inQuotes bool) {
+	for i, p := range parts {
+		switch x := p.(type) {
+		case *syntax.Lit:
+			b.lit(x.Value, i == 0, inQuotes)
+		case *syntax.SglQuoted:
+			b.single(x, inQuotes)
+		case *syntax.DblQuoted:
+			b.open = true
+			b.quotedParts(x.Parts)
+		case *syntax.ExtGlob:
+			b.push(seg{text: "*", known: true})
+		case *syntax.BraceExp:
+			b.push(seg{text: "{}", many: true})
+		default:
+			b.expansion(p, inQuotes)
+		}
+	}
+}
+
+// single pushes a single-quoted part. Inside "${x:-'…'}" such quotes do not
+// quote: what is between them is expanded.
+func (b *builder) single(x *syntax.SglQuoted, inQuotes bool) {
+	switch {
+	case inQuotes && !x.Dollar:
+		d := b.w.again(b.st, x.Value, b.w.pos(x), false)
+		b.push(seg{text: "'", known: true, quoted: true})
+		for _, s := range d.segs {
+			b.push(s)
+		}
+		b.push(seg{text: "'", known: true, quoted: true})
+	case x.Dollar:
+		b.push(seg{text: ansiC(x.Value), known: true, quoted: true})
+	default:
+		b.push(seg{text: x.Value, known: true, quoted: true})
+	}
+}
+
+func (b *builder) quotedParts(parts []syntax.WordPart) {
+	for _, p := range parts {
+		switch x := p.(type) {
+		case *syntax.Lit:
+			b.push(seg{text: unescapeDouble(x.Value), known: true, quoted: true})
+		case *syntax.SglQuoted:
+			b.single(x, true)
+		case *syntax.DblQuoted:
+			b.quotedParts(x.Parts)
+		case *syntax.ExtGlob, *syntax.BraceExp:
+			b.push(seg{text: b.w.text(x), known: true, quoted: true})
+		default:
+			b.expansion(p, true)
+		}
+	}
+}
+
+func (b *builder) expansion(p syntax.WordPart, quoted bool) {
+	switch x := p.(type) {
+	case *syntax.ParamExp:
+		b.param(x, quoted)
+	case *syntax.CmdSubst:
+		num := b.w.substitution(b.st, x)
+		b.push(seg{text: b.w.text(x), quoted: quoted, many: !quoted && !b.one, number: num})
+	case *syntax.ArithmExp:
+		b.w.arith(b.st, x.X)
+		b.push(seg{text: b.w.text(x), quoted: true, number: true})
+	case *syntax.ProcSubst:
+		b.w.procSubst(b.st, x)
+		b.push(seg{text: b.w.text(x), quoted: true})
+	}
+}
+
+// lit pushes unquoted text: backslashes quote, a leading tilde is a home.
+func (b *builder) lit(s string, first, inQuotes bool) {
+	if inQuotes {
+		b.push(seg{text: unescapeDouble(s), known: true, quoted: true})
+		return
+	}
+	if first {
+		s = b.tilde(s)
+	}
+	for s != "" {
+		i := strings.IndexByte(s, '\\')
+		if i < 0 || i+1 == len(s) {
+			b.push(seg{text: s, known: true})
+			return
+		}
+		if i > 0 {
+			b.push(seg{text: s[:i], known: true})
+		}
+		if s[i+1] != '\n' {
+			b.push(seg{text: s[i+1 : i+2], known: true, quoted: true})
+		}
+		s = s[i+2:]
+	}
+}
+
+// tilde expands a tilde at the start of a word, or after "NAME=", and returns
+// what follows it.
+func (b *builder) tilde(s string) string {
+	at := 0
+	if name, _, ok := strings.Cut(s, "="); ok && isName(name) {
+		at = len(name) + 1
+	}
+	if at >= len(s) || s[at] != '~' {
+		return s
+	}
+	end := strings.IndexAny(s[at:], "/:")
+	if end < 0 {
+		end = len(s) - at
+	}
+	var dir string
+	switch user := s[at+1 : at+end]; user {
+	case "":
+		dir = b.st.get("HOME", b.w.a.r.Home()).text
+	case "+":
+		dir = b.st.cwd
+	case "-":
+		dir = b.st.old
+	case "root":
+		dir = "/root"
+	default:
+		if !isName(strings.ReplaceAll(user, "-", "_")) {
+			return s
+		}
+		dir = "/home/" + user
+	}
+	if at > 0 {
+		b.push(seg{text: s[:at], known: true})
+	}
+	if dir == "" {
+		b.push(seg{text: s[at : at+end], quoted: true})
+	} else {
+		b.push(seg{text: dir, known: true, quoted: true})
+	}
+	return s[at+end:]
+}
+
+// unescapeDouble removes the backslashes that quote inside double quotes.
+func unescapeDouble(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("$`\"\\\n", s[i+1]) >= 0 {
+			i++
+			if s[i] == '\n' {
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+func isName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c != '_' && (c|0x20 < 'a' || c|0x20 > 'z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}

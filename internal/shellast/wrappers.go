@@ -1,0 +1,283 @@
+package shellast
+
+import (
+	"strings"
+
+	"github.com/zeph-tools/zeph-mcp-tools/call"
+)
+
+// wrapper is one row: a program that runs the command in its operands.
+type wrapper struct {
+	spec string // its options with a value, see newGrammar
+	skip int    // operands before the command
+	none string // options with which nothing is run
+	sub  string // the subcommand that runs something: "uv run"
+	lock string // role letter of the skipped operand, "" = no path
+}
+
+// wrapperRows is the table of wrappers, one row each.
+func wrapperRows() map[string]wrapper {
+	return map[string]wrapper{
+		"command":          {none: "-v -V"},
+		"exec":             {spec: "-a"},
+		"builtin":          {},
+		"nohup":            {},
+		"setsid":           {},
+		"nice":             {spec: "-n --adjustment"},
+		"ionice":           {spec: "-c --class -n --classdata -p --pid -P --pgid -u --uid", none: "-p --pid -P --pgid -u --uid"},
+		"time":             {spec: "-f --format -o=w --output=w"},
+		"timeout":          {spec: "-k --kill-after -s --signal", skip: 1},
+		"stdbuf":           {spec: "-i --input -o --output -e --error"},
+		"unshare":          {spec: "-S --setuid -G --setgid -R=r --root=r -w --wd --map-user --map-group --map-users --map-groups --propagation --setgroups --monotonic --boottime -l --load-interp"},
+		"chroot":           {spec: "--userspec --groups", skip: 1, lock: "r"},
+		"setpriv":          {spec: "--ambient-caps --inh-caps --bounding-set --ruid --euid --rgid --egid --reuid --regid --groups --securebits --pdeathsig --ptracer --selinux-label --apparmor-profile --landlock-access --landlock-rule --seccomp-filter"},
+		"chrt":             {spec: "-T --sched-runtime -P --sched-period -D --sched-deadline -p --pid", skip: 1, none: "-p --pid -m --max"},
+		"taskset":          {spec: "-p --pid", skip: 1, none: "-p --pid"},
+		"strace":           {spec: "-a -b -e -E -I -o=w --output=w -O -p -P -s -S -u -U -X --attach --env --trace --signal --string-limit --user"},
+		"ltrace":           {spec: "-a -A -D -e -F -l -n -o=w --output=w -p -s -u -w -x -X"},
+		"unbuffer":         {},
+		"xvfb-run":         {spec: "-n --server-num -e=w --error-file=w -f=w --auth-file=w -p --xauth-protocol -s --server-args -w --wait"},
+		"systemd-run":      {spec: "-p --property -u --unit -M --machine -H --host -E --setenv -d --working-directory --slice --uid --gid --nice --description --service-type --on-active --on-boot --on-startup --on-unit-active --on-unit-inactive --on-calendar --timer-property --path-property --socket-property"},
+		"doas":             {spec: "-C -u"},
+		"sudo":             {spec: "-u --user -g --group -h --host -p --prompt -C --close-from -D --chdir -R --chroot -r --role -t --type -T --command-timeout -U --other-user"},
+		"pkexec":           {spec: "--user"},
+		"run0":             {spec: "-u --user -g --group --nice -D --chdir --setenv --unit --property --slice --background"},
+		"nsenter":          {spec: "-t --target -S --setuid -G --setgid"},
+		"fakeroot":         {spec: "-l --lib --faked -s=w -i=r -b"},
+		"chronic":          {},
+		"rlwrap":           {spec: "-a -b -C -f -H -l -m -O -p -P -q -s -S -t -w -z"},
+		"dbus-run-session": {spec: "--config-file --dbus-daemon"},
+		"valgrind":         {},
+		"proxychains":      {spec: "-f"},
+		"proxychains4":     {spec: "-f"},
+		"torsocks":         {spec: "-u -p -a -P"},
+		"torify":           {},
+		"firejail":         {},
+		"prlimit":          {spec: "-p --pid -o --output"},
+		"numactl":          {spec: "-C -m -N -p -i --physcpubind --membind --cpunodebind --interleave --preferred"},
+		"cpulimit":         {spec: "-l --limit -p --pid -e --exe -P --path"},
+		"sshpass":          {spec: "-p -f=r -d -P"},
+		"caffeinate":       {spec: "-t -w"},
+		"uv":               {sub: "run", spec: "--with --python -p --directory --project --extra --group --env-file"},
+		"poetry":           {sub: "run"},
+		"pipenv":           {sub: "run"},
+		"pdm":              {sub: "run"},
+		"hatch":            {sub: "run"},
+		"rye":              {sub: "run"},
+		"bundle":           {sub: "exec"},
+		"conda":            {sub: "run", spec: "-n --name -p --prefix --cwd"},
+		"direnv":           {sub: "exec", skip: 1},
+		"mise":             {sub: "exec"},
+		"asdf":             {sub: "exec"},
+		"pnpm":             {sub: "exec"},
+		"yarn":             {sub: "exec"},
+	}
+}
+
+// unwrap judges a wrapper and what it runs.
+func (row wrapper) unwrap(name string) handler {
+	g := newGrammar(row.spec + " posix")
+	none := strings.Fields(row.none)
+	return func(w *walker, st *state, c *cmd) output {
+		args := c.args
+		if row.sub != "" {
+			if len(args) == 0 || !args[0].is(row.sub) {
+				w.guessAll(st, c, args)
+				return output{}
+			}
+			args = args[1:]
+		}
+		p := g.split(args)
+		w.optionPaths(st, c, g, p)
+		if len(none) > 0 && p.has(none...) {
+			return output{}
+		}
+		rest := p.rest
+		for i := 0; i < row.skip && len(rest) > 0; i++ {
+			if row.lock != "" {
+				w.path(st, c, rest[0], roleOf(row.lock[0]))
+			}
+			rest = rest[1:]
+		}
+		if row.skip > 0 && len(rest) > 0 && rest[0].is("--") {
+			rest = rest[1:]
+		}
+		if name == "doas" || name == "sudo" || name == "systemd-run" || name == "run0" {
+			rest = w.assignWords(st, rest)
+		}
+		return w.run(st, rest, name)
+	}
+}
+
+// assignWords takes leading NAME=value words off a command.
+func (w *walker) assignWords(st *state, words []word) []word {
+	for len(words) > 0 {
+		name, _, ok := strings.Cut(words[0].prefix(), "=")
+		if !ok || name == "" || strings.ContainsAny(name, "/ ") {
+			return words
+		}
+		v := words[0].cut(len(name) + 1)
+		w.env(name, "env", words[0].pos)
+		w.codeVar(st, name, v)
+		w.pathVar(st, name, v)
+		words = words[1:]
+	}
+	return words
+}
+
+// envCommand judges env, whose -S has a grammar of its own.
+func envCommand() handler {
+	g := newGrammar("-u --unset -C --chdir -S --split-string -a --argv0 posix")
+	return func(w *walker, st *state, c *cmd) output {
+		p := g.split(c.args)
+		sub := st
+		for _, d := range p.values("-C", "--chdir") {
+			sub = st.clone()
+			w.cdTo(sub, c, d, nil)
+		}
+		for i, o := range p.opts {
+			if o.name != "-S" && o.name != "--split-string" || !o.has {
+				continue
+			}
+			words, ok := splitString(o.value)
+			if !ok {
+				w.code(o.value.cons, o.value.src, "the text given to env -S is not known before it runs", o.value.pos)
+				return output{}
+			}
+			if i > 64 {
+				return output{}
+			}
+			return w.run(sub, append(append([]word{plain("env", c.pos)}, words...), p.rest...), "env -S")
+		}
+		rest := p.rest
+		for len(rest) > 0 && rest[0].is("-") {
+			rest = rest[1:]
+		}
+		return w.run(sub, w.assignWords(sub, rest), "env")
+	}
+}
+
+// splitString splits the text of env -S by its own rules: quotes, escapes, and
+// variables that stay unknown.
+func splitString(x word) ([]word, bool) {
+	if !x.known() {
+		return nil, false
+	}
+	var out []word
+	b := envSplitter{s: x.text(), pos: x.pos}
+	for {
+		f, ok := b.next()
+		if !ok {
+			return out, len(out) < maxBraces
+		}
+		out = append(out, f)
+	}
+}
+
+type envSplitter struct {
+	s   string
+	pos call.Pos
+}
+
+func (b *envSplitter) next() (word, bool) {
+	b.s = strings.TrimLeft(b.s, " \t\n\v\f\r")
+	if b.s == "" || b.s[0] == '#' {
+		return word{}, false
+	}
+	out := word{pos: b.pos}
+	var cur strings.Builder
+	quote := byte(0)
+	flush := func() {
+		if cur.Len() > 0 {
+			out.segs = append(out.segs, seg{text: cur.String(), known: true, quoted: true})
+			cur.Reset()
+		}
+	}
+	i := 0
+scan:
+	for ; i < len(b.s); i++ {
+		ch := b.s[i]
+		switch {
+		case quote == 0 && strings.IndexByte(" \t\n\v\f\r", ch) >= 0:
+			break scan
+		case ch == quote:
+			quote = 0
+		case quote == 0 && (ch == '\'' || ch == '"'):
+			quote = ch
+		case ch == '\\' && quote != '\'' && i+1 < len(b.s):
+			i++
+			if b.s[i] == '_' && quote == 0 {
+				i++
+				break scan
+			}
+			if b.s[i] == 'c' {
+				i = len(b.s)
+				break scan
+			}
+			cur.WriteByte(envEscape(b.s[i]))
+		case ch == '$' && quote != '\'':
+			flush()
+			end := strings.IndexByte(b.s[i:], '}')
+			if end < 0 {
+				end = 0
+			}
+			out.segs = append(out.segs, seg{text: b.s[i : i+end+1], quoted: true})
+			i += end
+		default:
+			cur.WriteByte(ch)
+		}
+	}
+	flush()
+	if len(out.segs) == 0 {
+		out.segs = []seg{{known: true, quoted: true}}
+	}
+	out.src = b.s[:min(i, len(b.s))]
+	b.s = b.s[min(i, len(b.s)):]
+	return out, true
+}
+
+func envEscape(c byte) byte {
+	switch c {
+	case 'n':
+		return '\n'
+	case 't':
+		return '\t'
+	case 'r':
+		return '\r'
+	case 'f':
+		return '\f'
+	case 'v':
+		return '\v'
+	case '_':
+		return ' '
+	}
+	return c
+}
+
+// flock runs its command after a lock file, or a string after -c.
+func flock() handler {
+	g := newGrammar("-w --wait --timeout -E --conflict-exit-code posix")
+	return func(w *walker, st *state, c *cmd) output {
+		p := g.split(c.args)
+		if len(p.rest) == 0 {
+			return output{}
+		}
+		if strings.Trim(p.rest[0].text(), "0123456789") != "" {
+			w.path(st, c, p.rest[0], roleWrite)
+		}
+		rest := p.rest[1:]
+		if len(rest) > 1 && rest[0].is("-c", "--command") {
+			w.program(st.clone(), rest[1], "flock -c")
+			return output{}
+		}
+		return w.run(st, rest, "flock")
+	}
+}
+
+// multicall runs the applet its first operand names.
+func multicall(w *walker, st *state, c *cmd) output {
+	if len(c.args) == 0 || strings.HasPrefix(c.args[0].prefix(), "--") {
+		return output{}
+	}
+	return w.run(st, c.args, c.name)
+}
