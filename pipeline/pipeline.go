@@ -62,6 +62,10 @@ type Options struct {
 	Log         *slog.Logger
 	Fingerprint string // of the policy in force; approvals are bound to it
 	MaxText     int    // characters of text a result may have; at least 1 000
+
+	// Ready waits until it is known whether commands can be confined, and says
+	// why no call may run when they cannot. It is asked before every call.
+	Ready func(context.Context) error
 }
 
 // Pipeline runs calls. It is safe for concurrent use.
@@ -74,7 +78,7 @@ type Pipeline struct {
 // New returns a pipeline. A missing option is an error.
 func New(o Options) (*Pipeline, error) {
 	switch {
-	case o.Tools == nil, o.Chain == nil, o.Approvals == nil, o.Audit == nil, o.Redact == nil, o.Log == nil:
+	case o.Tools == nil, o.Chain == nil, o.Approvals == nil, o.Audit == nil, o.Redact == nil, o.Log == nil, o.Ready == nil:
 		return nil, errors.New("pipeline: every option must be given")
 	case o.Fingerprint == "":
 		return nil, errors.New("pipeline: the policy has no fingerprint")
@@ -104,6 +108,13 @@ func (p *Pipeline) Call(ctx context.Context, r Request) (resp Response) {
 		return resp
 	}
 	defer func() { p.finish(ctx, entry, rec, &resp) }()
+
+	// Nothing runs, not even a read, on a machine that cannot confine what the
+	// operator wants confined.
+	if err := p.o.Ready(ctx); err != nil {
+		resp.Err = notReady(ctx, err)
+		return resp
+	}
 
 	// 2. Known tool, canonical arguments, closed schema, facts.
 	acc, err := p.o.Tools.Accept(r.Tool, r.Args)
@@ -168,6 +179,18 @@ func (p *Pipeline) finish(ctx context.Context, entry *audit.Entry, rec *audit.Re
 	if err := entry.Finish(*rec); err != nil {
 		p.o.Log.ErrorContext(ctx, "audit log lost a record", "call_id", rec.CallID, "error", err)
 		*resp = Response{CallID: resp.CallID, Err: notRecorded(err)}
+	}
+}
+
+func notReady(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return classify(ctx, err)
+	}
+	return &call.Error{
+		Category: call.CategoryServerError, Code: "sandbox_unavailable", Phase: call.PhaseSetup,
+		Message:    "commands cannot be confined on this machine, so nothing runs: " + err.Error(),
+		Suggestion: "tell the operator to run `zeph-mcp-tools doctor`, which names the fix",
+		Cause:      err,
 	}
 }
 

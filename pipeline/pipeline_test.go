@@ -85,8 +85,9 @@ func (gate) Check(_ context.Context, c call.Call) (gates.Decision, error) {
 
 type rig struct {
 	*pipeline.Pipeline
-	ran  *atomic.Int64
-	path string
+	ran   *atomic.Int64
+	path  string
+	ready *atomic.Pointer[error]
 }
 
 func newRig(t *testing.T) rig {
@@ -97,6 +98,8 @@ func newRig(t *testing.T) rig {
 	}
 	log := slog.New(slog.DiscardHandler)
 	ran := &atomic.Int64{}
+	ready := &atomic.Pointer[error]{}
+	ready.Store(new(error))
 	reg, err := tools.NewRegistry(echo{ran})
 	if err != nil {
 		t.Fatal(err)
@@ -116,11 +119,12 @@ func newRig(t *testing.T) rig {
 	t.Cleanup(func() { _ = aud.Close() })
 	p, err := pipeline.New(pipeline.Options{
 		Tools: reg, Chain: ch, Approvals: app, Audit: aud, Redact: redact.New(), Log: log, Fingerprint: "fp", MaxText: 2000,
+		Ready: func(context.Context) error { return *ready.Load() },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rig{p, ran, filepath.Join(dir, "audit.jsonl")}
+	return rig{p, ran, filepath.Join(dir, "audit.jsonl"), ready}
 }
 
 func request(text string) pipeline.Request {
@@ -397,6 +401,21 @@ func TestWhatCannotBeRecordedDoesNotRun(t *testing.T) {
 	}
 	if resp := rig.Call(t.Context(), request("hello")); resp.Err != nil {
 		t.Errorf("it does not recover: %v", resp.Err)
+	}
+}
+
+func TestNothingRunsWhereNothingIsConfined(t *testing.T) {
+	t.Parallel()
+	rig := newRig(t)
+	why := errors.New("no user namespaces")
+	rig.ready.Store(&why)
+	resp := rig.Call(t.Context(), request("hello"))
+	var e *call.Error
+	if !errors.As(resp.Err, &e) || e.Code != "sandbox_unavailable" || !errors.Is(resp.Err, why) || rig.ran.Load() != 0 {
+		t.Errorf("error %v, ran %d", resp.Err, rig.ran.Load())
+	}
+	if recs := rig.records(t); len(recs) != 1 || recs[0]["code"] != "sandbox_unavailable" {
+		t.Errorf("records %v", recs)
 	}
 }
 
