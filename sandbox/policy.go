@@ -17,7 +17,7 @@ import (
 type Policy struct {
 	Roots    []string // writable
 	Secrets  []string // unreadable, wherever they lie
-	ReadOnly []string // unchangeable below a root
+	ReadOnly []string // unchangeable below a root; git's configuration is verified instead
 	StateDir string   // the server's own state; unreadable but for the cache in it
 	// RuntimeDir is the user's folder of sockets ($XDG_RUNTIME_DIR), emptied
 	// like /run. "" = none outside /run.
@@ -116,7 +116,9 @@ func (p Policy) plan(scratch string, extra []string) []stage.Mount {
 		add(stage.OpMask, p.RuntimeDir)
 	}
 	for _, ro := range p.ReadOnly {
-		add(stage.OpReadOnly, ro)
+		if !isGitConfig(ro) {
+			add(stage.OpReadOnly, ro)
+		}
 		for _, pin := range between(ro, p.Roots) {
 			add(stage.OpPin, pin)
 		}

@@ -50,7 +50,7 @@ func TestPlan(t *testing.T) {
 			name: "secrets and protected names below a root come after it, ancestors are pinned",
 			change: func(p *Policy) {
 				p.Secrets = []string{"/w/.env", "/home/u/.ssh"}
-				p.ReadOnly = []string{"/w/.git/modules/x/hooks", "/w/.husky"}
+				p.ReadOnly = []string{"/w/.git/modules/x/hooks", "/w/.husky", "/w/.git/config"}
 			},
 			extra: []string{"/w/.git"},
 			want: []m{

@@ -148,6 +148,10 @@ func (s *Sandbox) runIn(ctx context.Context, ses *session, cmd Command) (Outcome
 	if err != nil {
 		return Outcome{}, err
 	}
+	var configs guard
+	if s.Confined() {
+		configs = newGuard(ses.policy.ReadOnly)
+	}
 	began := time.Now()
 	start := &stage.Start{Argv: cmd.Argv, Env: cmd.Env, Dir: cmd.Dir, Self: cmd.Argv[0] == stage.NameProbe}
 	ended, err := ses.anchor.run(start, theirs[0], theirs[1])
@@ -162,6 +166,9 @@ func (s *Sandbox) runIn(ctx context.Context, ses *session, cmd Command) (Outcome
 	var out Outcome
 	end, err := s.await(ctx, ses, cmd, start.ID, c, ended, &out)
 	c.finish(&s.buffers)
+	if configs != nil {
+		out.Restored = configs.check(s.policy.readOnly())
+	}
 	if err != nil {
 		return Outcome{}, err
 	}

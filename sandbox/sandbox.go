@@ -98,6 +98,9 @@ type Outcome struct {
 	Killed      int // processes it left behind, ended with it
 	Survivors   int // processes that could not be ended
 	Level       int // how it was confined
+	// Restored tells of configuration that was put back or set aside, because
+	// the command had written into it what would make git run something.
+	Restored []string
 }
 
 // Sandbox runs commands. It is safe for concurrent use.

@@ -765,6 +765,56 @@ func TestUnixSocketsOfTheOperator(t *testing.T) {
 	}
 }
 
+// Git may change its configuration, but not so that it would run something the
+// next time somebody uses it outside.
+func TestGitConfig(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(_ *Config, p *Policy) {
+		root := p.Roots[0]
+		p.LookReadOnly = func() []string {
+			found, _ := filepath.Glob(root + "/.git/[ch]o*")
+			return append(found, root+"/sub/.git/config")
+		}
+	})
+	w.need(t)
+	config := filepath.Join(w.root, ".git", "config")
+	if out := w.run(t, "git init -q --template= . && git config user.name me && git remote add origin https://example.com/x"); out.ExitCode != 0 || out.Restored != nil {
+		t.Fatalf("%s %q", out.Combined.Text(), out.Restored)
+	}
+	good, err := os.ReadFile(config)
+	if err != nil || !bytes.Contains(good, []byte("example.com")) {
+		t.Fatalf("%s %v", good, err)
+	}
+	for _, script := range []string{
+		"git config core.fsmonitor /tmp/evil",
+		"git config remote.origin.uploadpack evil",
+		"git config remote.origin.url 'ext::evil'",
+		"git config alias.st '!evil'",
+		"echo '[include] path = evil' >> .git/config",
+		"echo garbage > .git/config",
+		"mkfifo p; mv p .git/config",
+		"ln -sf /etc/passwd .git/config",
+		"head -c 2000000 /dev/zero > .git/config",
+	} {
+		out := w.run(t, script)
+		if len(out.Restored) != 1 || !strings.Contains(out.Restored[0], "put back") {
+			t.Errorf("%s: %q %s", script, out.Restored, out.Combined.Text())
+		}
+		if got, err := os.ReadFile(config); err != nil || !bytes.Equal(got, good) {
+			t.Errorf("%s left %s (%v)", script, got, err)
+		}
+	}
+	if out := w.run(t, "mv .git/hooks x || mv .git y"); out.ExitCode == 0 {
+		t.Error("the folder could be exchanged")
+	}
+	if out := w.run(t, "git init -q sub && git -C sub config core.sshCommand evil"); len(out.Restored) != 1 || !strings.Contains(out.Restored[0], "set aside") {
+		t.Errorf("%q", out.Restored)
+	}
+	if _, err := os.Stat(w.root + "/sub/.git/config"); err == nil {
+		t.Error("a new harmful configuration is in force")
+	}
+}
+
 // A name that becomes protected is so for the next command.
 func TestProtectedLater(t *testing.T) {
 	t.Parallel()

@@ -298,6 +298,9 @@ func text(cmd sandbox.Command, out sandbox.Outcome, refused []string) string {
 	if out.Survivors > 0 {
 		note("[%d processes could not be ended]", out.Survivors)
 	}
+	for _, r := range out.Restored {
+		note("[%.300s]", r)
+	}
 	for i, name := range refused {
 		if i == 3 {
 			note("[… and %d more variables]", len(refused)-i)
