@@ -17,6 +17,8 @@ import (
 	"github.com/zeph-tools/zeph-mcp-tools/approval"
 	"github.com/zeph-tools/zeph-mcp-tools/audit"
 	"github.com/zeph-tools/zeph-mcp-tools/egress"
+	"github.com/zeph-tools/zeph-mcp-tools/gates/command"
+	"github.com/zeph-tools/zeph-mcp-tools/gates/paths"
 	"github.com/zeph-tools/zeph-mcp-tools/gates/permission"
 	"github.com/zeph-tools/zeph-mcp-tools/gates/policy"
 	"github.com/zeph-tools/zeph-mcp-tools/gates/scope"
@@ -54,13 +56,20 @@ type Security struct {
 
 // Shell is [tools.shell].
 type Shell struct {
-	Bash bash.Config `toml:",inline"`
+	Bash    bash.Config    `toml:",inline"`
+	Command command.Config `toml:",inline"`
+}
+
+// File is [tools.file].
+type File struct {
+	Workspace workspace.Config `toml:",inline"`
+	Paths     paths.Config     `toml:",inline"`
 }
 
 // Tools is [tools].
 type Tools struct {
 	Shell       Shell             `toml:"shell"`
-	File        workspace.Config  `toml:"file"`
+	File        File              `toml:"file"`
 	Read        read.Config       `toml:"read"`
 	Write       write.Config      `toml:"write"`
 	Scrape      webscrape.Config  `toml:"scrape"`
@@ -79,7 +88,9 @@ func Default() Config {
 		Approval: approval.Default(),
 		Security: Security{CapabilityScopes: scope.Default()},
 		Tools: Tools{
-			Shell: Shell{Bash: bash.Default()}, File: workspace.Default(), Read: read.Default(), Write: write.Default(),
+			Shell: Shell{Bash: bash.Default(), Command: command.Default()},
+			File:  File{Workspace: workspace.Default(), Paths: paths.Default()},
+			Read:  read.Default(), Write: write.Default(),
 			Scrape: webscrape.Default(), Search: websearch.Default(), Sandbox: sandbox.Default(), Trust: trust.Default(), Policy: policy.Default(), Permissions: permission.Default(), Audit: audit.Default(),
 		},
 	}
@@ -91,7 +102,7 @@ func Default() Config {
 func (c Config) Bash() bash.Config { return c.Tools.Shell.Bash }
 
 // Workspace is what the workspace is told.
-func (c Config) Workspace() workspace.Config { return c.Tools.File }
+func (c Config) Workspace() workspace.Config { return c.Tools.File.Workspace }
 
 // Read is what the tools that read files are told.
 func (c Config) Read() read.Config { return c.Tools.Read }

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/zeph-tools/zeph-mcp-tools/approval"
+	"github.com/zeph-tools/zeph-mcp-tools/audit"
+	"github.com/zeph-tools/zeph-mcp-tools/config"
+	"github.com/zeph-tools/zeph-mcp-tools/egress"
+	"github.com/zeph-tools/zeph-mcp-tools/gates"
+	"github.com/zeph-tools/zeph-mcp-tools/gates/command"
+	"github.com/zeph-tools/zeph-mcp-tools/gates/standard"
+	"github.com/zeph-tools/zeph-mcp-tools/internal/redact"
+	"github.com/zeph-tools/zeph-mcp-tools/internal/shellast"
+	"github.com/zeph-tools/zeph-mcp-tools/internal/workspace"
+	"github.com/zeph-tools/zeph-mcp-tools/pipeline"
+	"github.com/zeph-tools/zeph-mcp-tools/sandbox"
+	"github.com/zeph-tools/zeph-mcp-tools/tools"
+	"github.com/zeph-tools/zeph-mcp-tools/tools/bash"
+	"github.com/zeph-tools/zeph-mcp-tools/tools/read"
+	"github.com/zeph-tools/zeph-mcp-tools/tools/session"
+	webscrape "github.com/zeph-tools/zeph-mcp-tools/tools/web_scrape"
+	websearch "github.com/zeph-tools/zeph-mcp-tools/tools/web_search"
+	"github.com/zeph-tools/zeph-mcp-tools/tools/write"
+)
+
+// maxText is how many characters of text a result may have before the rest is
+// cut: about what every client passes on to the model.
+const maxText = 30_000
+
+// judge is everything that can say what would happen to a call. Building one
+// starts no process, opens no log and reaches no network.
+type judge struct {
+	cfg       config.Config
+	log       *slog.Logger
+	state     string
+	workspace *workspace.Workspace
+	sandbox   *sandbox.Sandbox
+	registry  *tools.Registry
+	chain     *gates.Chain
+	warnings  []string
+
+	// late is what tools report to once calls run.
+	late struct {
+		status func() session.Status
+		hop    func(egress.Event)
+	}
+}
+
+// judge builds, in the order data flows: configuration, workspace, sandbox,
+// egress, tools, gates.
+func (f *flags) judge(s streams) (*judge, error) {
+	cfg, _, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	j := &judge{cfg: cfg, warnings: config.Warnings(cfg)}
+	if j.log, err = f.logger(s); err != nil {
+		return nil, err
+	}
+	if j.state, err = stateDir(); err != nil {
+		return nil, usage(err)
+	}
+	if err := j.places(); err != nil {
+		return nil, usage(err)
+	}
+	policy, err := egress.NewPolicy(cfg.Egress())
+	if err != nil {
+		return nil, usage(err)
+	}
+	if err := j.tools(policy); err != nil {
+		return nil, usage(err)
+	}
+	if err := j.gates(policy); err != nil {
+		return nil, usage(err)
+	}
+	return j, nil
+}
+
+// places opens the workspace and describes to the sandbox what commands see.
+func (j *judge) places() error {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // no home: nothing in it is readable
+	}
+	var roots []string
+	j.workspace, err = workspace.Open(j.cfg.Workspace(), workspace.Env{
+		Home: home, StateDir: j.state, UID: os.Getuid(), Caches: []string{filepath.Join(j.state, "cache")},
+	})
+	if err != nil {
+		return err
+	}
+	roots = j.workspace.Roots()
+	p := sandbox.Policy{Roots: roots, Secrets: j.workspace.Secrets(), StateDir: j.state, RuntimeDir: os.Getenv("XDG_RUNTIME_DIR")}
+	for _, r := range roots {
+		p.ReadOnly = append(p.ReadOnly, j.workspace.ProtectedIn(r)...)
+	}
+	j.sandbox, err = sandbox.New(j.cfg.Tools.Sandbox, p, j.log)
+	return err
+}
+
+// tools builds every tool, in the order clients see them.
+func (j *judge) tools(policy *egress.Policy) error {
+	var errs []error
+	var list []tools.Tool
+	add := func(t tools.Tool, err error) {
+		errs = append(errs, err)
+		list = append(list, t)
+	}
+	ws, cfg := j.workspace, j.cfg
+	client := egress.NewClient(policy, cfg.Egress(), j.hop)
+	add(bash.New(cfg.Bash(), shellast.New(ws, shellast.Options{}), j.sandbox, ws))
+	add(read.NewRead(cfg.Read(), ws))
+	add(read.NewFindPath(cfg.Read(), ws))
+	add(read.NewGrep(cfg.Read(), ws))
+	add(read.NewListDirectory(cfg.Read(), ws))
+	add(write.NewWrite(cfg.Write(), ws))
+	add(write.NewEdit(cfg.Write(), ws))
+	add(webscrape.NewFetch(cfg.Scrape(), client))
+	add(webscrape.NewScrape(cfg.Scrape(), client))
+	if search, err := websearch.NewSearch(cfg.Tools.Search, policy, j.hop); !errors.Is(err, websearch.ErrAbsent) {
+		add(search, err) // absent: not turned on, or no key
+	}
+	add(session.NewStatus(func() session.Status { return j.late.status() }))
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	var err error
+	j.registry, err = tools.NewRegistry(list...)
+	return err
+}
+
+func (j *judge) hop(e egress.Event) {
+	if j.late.hop != nil {
+		j.late.hop(e)
+	}
+}
+
+// gates builds the chain. The sandbox counts as in force when the
+// configuration says so: it refuses to run anything where it is not.
+func (j *judge) gates(policy *egress.Policy) error {
+	var names []string
+	for _, t := range j.registry.List() {
+		names = append(names, t.Name)
+	}
+	var err error
+	j.chain, err = standard.Chain(gateConfig(j.cfg), standard.Deps{
+		Tools: names, Egress: policy,
+		Posture: command.Posture{Confined: j.sandbox.Confined(), PIDNamespace: j.sandbox.Confined()},
+	})
+	return err
+}
+
+// gateConfig picks what each gate is told out of the configuration.
+func gateConfig(c config.Config) standard.Config {
+	return standard.Config{
+		Scope: c.Security.CapabilityScopes, Policy: c.Tools.Policy, Trust: c.Tools.Trust,
+		Permission: c.Tools.Permissions, Command: c.Tools.Shell.Command, Paths: c.Tools.File.Paths,
+	}
+}
+
+// engine is a judge that can also run calls.
+type engine struct {
+	*judge
+	pipeline  *pipeline.Pipeline
+	approvals *approval.Service
+	audit     *audit.Log
+	started   time.Time
+}
+
+// engine opens the audit log and builds the pipeline. Close must be called.
+func (f *flags) engine(s streams) (*engine, error) {
+	j, err := f.judge(s)
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{judge: j, started: time.Now()}
+	if e.approvals, err = approval.New(j.cfg.Approval, approval.NewMemory(), j.log); err != nil {
+		return nil, usage(err)
+	}
+	if e.audit, err = audit.Open(j.cfg.Tools.Audit, j.state, j.log); err != nil {
+		return nil, err
+	}
+	j.late.status = e.status
+	j.late.hop = e.recordHop
+	e.pipeline, err = pipeline.New(pipeline.Options{
+		Tools: j.registry, Chain: j.chain, Approvals: e.approvals, Audit: e.audit, Redact: redact.New(),
+		Log: j.log, Fingerprint: j.fingerprint(), MaxText: maxText, Ready: func(ctx context.Context) error { return j.sandbox.Probe(ctx).Err },
+	})
+	if err != nil {
+		return nil, errors.Join(err, e.audit.Close())
+	}
+	return e, nil
+}
+
+// recordHop writes one outbound connection to the audit log.
+func (e *engine) recordHop(ev egress.Event) {
+	var fields map[string]any
+	b, err := json.Marshal(ev)
+	if err == nil {
+		err = json.Unmarshal(b, &fields)
+	}
+	if err == nil {
+		err = e.audit.Event("egress", fields)
+	}
+	if err != nil {
+		e.log.Error("audit log lost a connection", "error", err) //nolint:sloglint // reported from inside a call whose context may be over
+	}
+}
+
+// fingerprint names the policy in force: approvals and grants end with it.
+func (j *judge) fingerprint() string {
+	b, err := json.Marshal(struct {
+		Version string
+		Config  config.Config
+		Roots   []string
+	}{version, j.cfg, j.workspace.Roots()})
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
+
+// status is what the status tool and zeph://status tell.
+func (e *engine) status() session.Status {
+	st := session.Status{
+		Version: version, Uptime: time.Since(e.started).Round(time.Second).String(), Workspace: e.workspace.Roots(),
+		Gates: e.chain.Names(), Calls: e.pipeline.Stats(), Warnings: e.warnings,
+	}
+	for _, t := range e.registry.List() {
+		st.Tools = append(st.Tools, t.Name)
+	}
+	r := e.sandbox.Probe(context.Background())
+	st.Sandbox = session.Sandbox{Mode: r.Mode, Level: r.Level, Network: "off", Missing: r.Missing}
+	if !e.sandbox.Confined() {
+		st.Sandbox.Network = "host"
+	}
+	return st
+}
+
+// ready says why calls cannot be taken yet.
+func (e *engine) ready() error { return e.sandbox.Probe(context.Background()).Err }
+
+// endSession takes back what a session held.
+func (e *engine) endSession(id string) {
+	e.sandbox.End(id)
+	if err := e.workspace.DropScratch(id); err != nil {
+		e.log.Warn("session left something behind", "error", err) //nolint:sloglint // the session, and with it every context, is over
+	}
+}
+
+// Close ends what runs and writes down what waited. It is safe after a failed
+// serve.
+func (e *engine) Close() error {
+	e.pipeline.Close()
+	return errors.Join(e.sandbox.Close(), e.audit.Close())
+}
