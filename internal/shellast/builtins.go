@@ -221,11 +221,13 @@ func exportWords(w *walker, st *state, c *cmd) output {
 	if c.name == "export" {
 		how = "export"
 	}
+	integer := false
 	for _, a := range c.args {
-		if strings.HasPrefix(a.prefix(), "-") {
+		if pre := a.prefix(); strings.HasPrefix(pre, "-") {
+			integer = integer || strings.ContainsAny(pre, "in")
 			continue
 		}
-		w.declaredWord(st, a, how)
+		w.declaredWord(st, a, how, integer)
 	}
 	return output{}
 }

@@ -5,8 +5,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 )
 
@@ -110,7 +108,7 @@ func fixed(x word) (text string, whole, ok bool) {
 		if !s.known {
 			break
 		}
-		if i := strings.IndexAny(s.text, "*?["); i >= 0 && !s.quoted {
+		if i := globIndex(s.text); i >= 0 && !s.quoted {
 			b.WriteString(s.text[:i])
 			break
 		}
@@ -218,21 +216,22 @@ func (w *walker) matches(st *state, c *cmd, x word, r role) {
 	}
 }
 
-// matchesGlob reports whether a shell pattern matches a path or a folder above
+// matchesGlob reports whether a shell pattern names a path, or something below
 // it. A wildcard matches a leading dot only when it is written.
 func matchesGlob(pattern, p string) bool {
-	parts := strings.Count(pattern, "/")
-	for q := p; len(q) > 1; q = path.Dir(q) {
-		if strings.Count(q, "/") != parts {
-			continue
-		}
-		if strings.HasPrefix(path.Base(q), ".") && !strings.HasPrefix(path.Base(pattern), ".") {
+	want, have := strings.Split(pattern, "/"), strings.Split(p, "/")
+	if len(want) < len(have) {
+		return false
+	}
+	for i, h := range have {
+		if strings.HasPrefix(h, ".") && !strings.HasPrefix(want[i], ".") {
 			return false
 		}
-		ok, err := doublestar.Match(pattern, q)
-		return err == nil && ok
+		if ok, err := path.Match(strings.ReplaceAll(want[i], "[!", "[^"), h); err != nil || !ok {
+			return false
+		}
 	}
-	return false
+	return true
 }
 
 func pathExists(p string) bool {

@@ -214,7 +214,7 @@ func (w *walker) declare(st *state, x *syntax.DeclClause) {
 				nameref = nameref || strings.Contains(t, "n")
 				continue
 			}
-			w.declaredWord(st, f, how)
+			w.declaredWord(st, f, how, integer || nameref)
 		}
 	}
 }
@@ -238,7 +238,10 @@ func (w *walker) declared(st *state, a *syntax.Assign, how string, integer, name
 }
 
 // declaredWord judges an operand of declare that is only known after expansion.
-func (w *walker) declaredWord(st *state, f word, how string) {
+func (w *walker) declaredWord(st *state, f word, how string, evaluated bool) {
+	if evaluated {
+		w.evaluated(st, f)
+	}
 	name, _, ok := strings.Cut(f.prefix(), "=")
 	if ok && isName(strings.TrimSuffix(name, "+")) {
 		name = strings.TrimSuffix(name, "+")

@@ -199,22 +199,22 @@ func xargs(w *walker, st *state, c *cmd) output {
 		words = append(words, x)
 	}
 	if mark == "" {
-		words = append(words, w.fromInput(st, c)...)
+		words = append(words, w.fromInput(st, p.rest[len(p.rest)-1].pos)...)
 	}
 	w.run(sub, words, "xargs")
 	return output{}
 }
 
 // fromInput is the words xargs appends: those of a known input, else a slot.
-func (w *walker) fromInput(st *state, c *cmd) []word {
+func (*walker) fromInput(st *state, pos call.Pos) []word {
 	if st.in.kind == inputText && len(st.in.text) < 4096 && !strings.ContainsAny(st.in.text, `"'\`) {
 		var out []word
 		for f := range strings.FieldsSeq(st.in.text) {
-			out = append(out, plain(f, c.pos))
+			out = append(out, plain(f, pos))
 		}
 		return out
 	}
-	return []word{slotWord("", "…", c.pos)}
+	return []word{slotWord("", "…", pos)}
 }
 
 // parallel builds command lines for a shell from its operands and inputs.

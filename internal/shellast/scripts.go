@@ -43,7 +43,7 @@ func (w *walker) awkProgram(st *state, c *cmd, v word) {
 			if strings.Contains(s.before1(), "print") {
 				w.path(st, c, plain(s.str, v.pos), roleRedirect)
 			}
-		case s.before("getline <"), s.before("getline<"):
+		case s.before("<") && strings.Contains(s.before1(), "getline"):
 			w.path(st, c, plain(s.str, v.pos), roleRead)
 		}
 	}

@@ -101,11 +101,22 @@ func (x word) suffix() string {
 // glob reports whether the word is a pattern that file names replace.
 func (x word) glob() bool {
 	for _, s := range x.segs {
-		if s.known && !s.quoted && strings.ContainsAny(s.text, "*?[") {
+		if s.known && !s.quoted && globIndex(s.text) >= 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// globIndex is where a pattern starts in unquoted text, -1 when there is none.
+// A bracket is one only when it is closed.
+func globIndex(s string) int {
+	for i := range len(s) {
+		if s[i] == '*' || s[i] == '?' || s[i] == '[' && strings.IndexByte(s[i:], ']') > 1 {
+			return i
+		}
+	}
+	return -1
 }
 
 // many reports whether the word may become several words, or none.
