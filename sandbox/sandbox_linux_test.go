@@ -744,6 +744,46 @@ func TestAnchorIsDeaf(t *testing.T) {
 	}
 }
 
+// A session without commands gives its processes back, and gets new ones.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *Config, _ *Policy) { c.IdleTimeout = 20 * time.Millisecond })
+	w.need(t)
+	w.run(t, "true")
+	w.sb.mu.Lock()
+	var ended <-chan struct{}
+	for _, ses := range w.sb.sessions {
+		ended = ses.anchor.done
+	}
+	w.sb.mu.Unlock()
+	if ended != nil {
+		<-ended
+	}
+	if out := w.run(t, "sleep 0.06; echo on"); out.Combined.Text() != "on\n" {
+		t.Errorf("%+v", out)
+	}
+}
+
+// Many processes are stopped by their number where the user is not root, and
+// the session outlives them either way.
+func TestForkBomb(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() == 0 {
+		t.Skip("the kernel does not count root's processes")
+	}
+	w := newWorld(t, func(c *Config, _ *Policy) { c.MaxProcesses = 40 })
+	w.need(t)
+	cmd := w.command("for i in $(seq 100); do sleep 1012 & done; echo all")
+	cmd.Timeout = 10 * time.Second
+	out := w.runCommand(t, cmd)
+	if !strings.Contains(out.Stderr.Text(), "temporarily unavailable") || out.Killed > 40 {
+		t.Errorf("%d processes, %q", out.Killed, out.Stderr.Text())
+	}
+	if out := w.run(t, "echo next"); out.Combined.Text() != "next\n" {
+		t.Errorf("%+v", out)
+	}
+}
+
 // A command that makes processes as fast as it can is ended all the same.
 func TestForkRacer(t *testing.T) {
 	t.Parallel()

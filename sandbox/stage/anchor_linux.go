@@ -204,21 +204,38 @@ func (a *anchor) spawn(c *command, m *Start, fds []int) (string, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	lift := a.limitProcesses()
 	pid, err := syscall.ForkExec(path, m.Argv, &syscall.ProcAttr{
 		Dir: m.Dir, Env: m.Env,
 		Files: []uintptr{uintptr(null), uintptr(fds[0]), uintptr(fds[1])},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
+	lift(pid)
 	if err != nil {
 		return "run " + path, err
 	}
 	c.pid = pid
 	a.byPID[pid], a.byID[c.id] = c, c
-	if n := a.setup.Processes; n > 0 && !a.setup.Open {
-		// Only on the command: the anchor needs threads when it has used them up.
-		_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: n}, nil)
-	}
 	return "", nil
+}
+
+// limitProcesses makes the next process be born with its limit on processes.
+// The anchor itself must not keep it: it needs threads when a command has used
+// them all up. The returned function ends that, and makes the limit final.
+func (a *anchor) limitProcesses() func(pid int) {
+	n := a.setup.Processes
+	var own unix.Rlimit
+	if n == 0 || a.setup.Open || unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &own) != nil {
+		return func(int) {}
+	}
+	n = min(n, own.Max)
+	_ = unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: own.Max}, nil)
+	return func(pid int) {
+		_ = unix.Prlimit(0, unix.RLIMIT_NPROC, &own, nil)
+		if pid > 0 {
+			_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: n}, nil)
+		}
+	}
 }
 
 // restrict gives the calling thread, and all it starts, no way back: the tag
