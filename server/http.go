@@ -83,17 +83,20 @@ func ignoreClosed(err error) error {
 	return err
 }
 
+// ErrListenAddress is returned for an address the server must not listen on.
+var ErrListenAddress = errors.New("listen address")
+
 // loopbackOnly refuses an address that others than this machine could reach.
 func loopbackOnly(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return fmt.Errorf("server: listen address %q: give host:port, such as 127.0.0.1:8765", addr)
+		return fmt.Errorf("%w %q: give host:port, such as 127.0.0.1:8765", ErrListenAddress, addr)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("server: listen address %q: the port must be a number up to 65535", addr)
+		return fmt.Errorf("%w %q: the port must be a number up to 65535", ErrListenAddress, addr)
 	}
 	if !loopback(host) {
-		return fmt.Errorf("server: listen address %q: only a loopback address is allowed, because there is no authentication yet: use 127.0.0.1:%s", addr, port)
+		return fmt.Errorf("%w %q: only a loopback address is allowed, because there is no authentication yet: use 127.0.0.1:%s", ErrListenAddress, addr, port)
 	}
 	return nil
 }

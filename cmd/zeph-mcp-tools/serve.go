@@ -93,8 +93,11 @@ func (f *flags) serve(ctx context.Context, s streams, transport, listen string) 
 	cause := context.Cause(ctx)
 	stop(nil)
 	<-probed
-	if errors.Is(cause, sandbox.ErrUnavailable) {
+	switch {
+	case errors.Is(cause, sandbox.ErrUnavailable):
 		return cause
+	case errors.Is(err, server.ErrListenAddress):
+		return usage(err)
 	}
 	return err
 }

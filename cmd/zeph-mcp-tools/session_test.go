@@ -144,7 +144,7 @@ func start(t *testing.T, base string, args ...string) *exec.Cmd {
 	if err := os.Symlink(self, link); err != nil && !os.IsExist(err) {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), link, append(args, "--workspace", filepath.Join(base, "ws"))...)
+	cmd := exec.Command(link, append(args, "--workspace", filepath.Join(base, "ws"))...)
 	cmd.Env = append(os.Environ(), "HOME="+base+"/home", "XDG_STATE_HOME="+base+"/state", "XDG_CONFIG_HOME="+base+"/config", "LANG=C")
 	cmd.WaitDelay = 10 * time.Second
 	return cmd
@@ -334,15 +334,25 @@ func normal(line, base string) string {
 		return line
 	}
 	res, ok := m["result"].(map[string]any)
-	if tools, has := res["tools"].([]any); ok && has {
+	if !ok {
+		res = map[string]any{}
+	}
+	if tools, has := res["tools"].([]any); has {
 		var names []any
 		for _, t := range tools {
 			names = append(names, t.(map[string]any)["name"])
 		}
 		res["tools"] = names
 	}
-	if info, has := m["result"].(map[string]any)["serverInfo"].(map[string]any); ok && has {
+	if info, has := res["serverInfo"].(map[string]any); has {
 		delete(info, "icons")
+	}
+	if meta, has := res["_meta"].(map[string]any); has {
+		for k := range meta {
+			if strings.HasSuffix(k, "/serverInfo") {
+				meta[k] = "SERVER-INFO"
+			}
+		}
 	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -356,6 +366,7 @@ func normal(line, base string) string {
 		{`"(duration_ms|uptime|ttlMs)":[0-9.]+`, `"$1":0`},
 		{`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`, "ID"},
 		{`\b[A-Z2-7]{26}\b`, "ID"},
+		{`expires [0-9:]{8} UTC`, "expires TIME"},
 		{`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z`, "TIME"},
 	} {
 		s = regexp.MustCompile(re.pattern).ReplaceAllString(s, re.with)

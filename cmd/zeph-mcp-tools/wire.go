@@ -153,7 +153,7 @@ func (j *judge) gates(policy *egress.Policy) error {
 	}
 	var err error
 	j.chain, err = standard.Chain(gateConfig(j.cfg), standard.Deps{
-		Tools: names, Egress: policy,
+		Tools: names, Roots: j.workspace.Roots(), Egress: policy,
 		Posture: command.Posture{Confined: j.sandbox.Confined(), PIDNamespace: j.sandbox.Confined()},
 	})
 	return err

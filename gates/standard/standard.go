@@ -28,6 +28,7 @@ type Config struct {
 // Deps is what gates must know of the rest of the server.
 type Deps struct {
 	Tools   []string        // names of the tools served
+	Roots   []string        // workspace roots
 	Posture command.Posture // the confinement that the configuration promises
 	Egress  *egress.Policy  // where connections may go
 }
@@ -57,7 +58,7 @@ func list(cfg Config, d Deps, built func(gates.Gate, error) gates.Gate) []gates.
 		built(trust.New(cfg.Trust)),                // is this caller believed enough
 		built(permission.New(cfg.Permission)),      // what the operator lets this tool do unasked
 		built(command.New(cfg.Command, d.Posture)), // what a command would run
-		built(paths.New(cfg.Paths)),                // what it would read and write
+		built(paths.New(cfg.Paths, d.Roots...)),    // what it would read and write
 		built(urls.New(d.Egress)),                  // where it would connect
 	}
 }

@@ -28,7 +28,7 @@ func deps(t *testing.T) standard.Deps {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return standard.Deps{Tools: []string{"bash", "read"}, Posture: command.Posture{Confined: true, PIDNamespace: true}, Egress: p}
+	return standard.Deps{Tools: []string{"bash", "read"}, Roots: []string{"/ws"}, Posture: command.Posture{Confined: true, PIDNamespace: true}, Egress: p}
 }
 
 // TestOrder pins the list: a gate cannot go missing or move without a diff
