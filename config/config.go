@@ -60,6 +60,21 @@ type Shell struct {
 	Command command.Config `toml:",inline"`
 }
 
+// Validate asks both packages to judge their part.
+func (s Shell) Validate() error { return errors.Join(s.Bash.Validate(), s.Command.Validate()) }
+
+// Warnings lists what is less safe than the default.
+func (s Shell) Warnings() []string {
+	out := s.Bash.Warnings()
+	if len(s.Command.AllowedCommands) > 0 {
+		out = append(out, "tools.shell.allowed_commands lifts "+strings.Join(s.Command.AllowedCommands, ", "))
+	}
+	if len(s.Command.ConfirmPatterns) == 0 {
+		out = append(out, "tools.shell.confirm_patterns = []: no pattern asks before a command runs")
+	}
+	return out
+}
+
 // File is [tools.file].
 type File struct {
 	Workspace workspace.Config `toml:",inline"`
@@ -88,10 +103,17 @@ func Default() Config {
 		Approval: approval.Default(),
 		Security: Security{CapabilityScopes: scope.Default()},
 		Tools: Tools{
-			Shell: Shell{Bash: bash.Default(), Command: command.Default()},
-			File:  File{Workspace: workspace.Default(), Paths: paths.Default()},
-			Read:  read.Default(), Write: write.Default(),
-			Scrape: webscrape.Default(), Search: websearch.Default(), Sandbox: sandbox.Default(), Trust: trust.Default(), Policy: policy.Default(), Permissions: permission.Default(), Audit: audit.Default(),
+			Shell:       Shell{Bash: bash.Default(), Command: command.Default()},
+			File:        File{Workspace: workspace.Default(), Paths: paths.Default()},
+			Read:        read.Default(),
+			Write:       write.Default(),
+			Scrape:      webscrape.Default(),
+			Search:      websearch.Default(),
+			Sandbox:     sandbox.Default(),
+			Trust:       trust.Default(),
+			Policy:      policy.Default(),
+			Permissions: permission.Default(),
+			Audit:       audit.Default(),
 		},
 	}
 	fill(reflect.ValueOf(&cfg).Elem())
