@@ -30,6 +30,7 @@ node "$work/js/v2.mjs" "$bin" "$work/ws" "$url"
 (cd scripts/smoke/gosdk && go build -o "$work/gosdk" .)
 "$work/gosdk" "$bin" "$work/ws" "$url"
 
+export MCP_INSPECTOR_SECRET_STORE=memory
 inspect() { mcp-inspector --cli --config "$work/inspect.json" --server "$1" "${@:2}"; }
 cat > "$work/inspect.json" <<EOF
 {"mcpServers": {

@@ -75,12 +75,14 @@ func (f *flags) load() (config.Config, config.Origins, error) {
 	switch {
 	case len(f.workspace) > 0:
 		cfg.Tools.File.Workspace.Roots = f.workspace
+		origins["tools.file.roots"] = config.Origin{Source: "--workspace"}
 	case len(cfg.Tools.File.Workspace.Roots) == 0:
 		cwd, err := os.Getwd()
 		if err != nil {
 			return cfg, origins, fmt.Errorf("find the current folder: %w", err)
 		}
 		cfg.Tools.File.Workspace.Roots = []string{cwd}
+		origins["tools.file.roots"] = config.Origin{Source: "current folder"}
 	}
 	return cfg, origins, nil
 }
