@@ -293,7 +293,7 @@ func TestStreams(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 	// What a command still writes when it has ended is not lost.
-	if out := w.run(t, "exec > >(sleep 0.03; cat) 2>&1; echo late"); out.Combined.Text() != "late\n" || out.ExitCode != 0 {
+	if out := w.run(t, "exec > >(sleep 0.01; cat) 2>&1; echo late"); out.Combined.Text() != "late\n" || out.ExitCode != 0 {
 		t.Errorf("%+v", out)
 	}
 }
