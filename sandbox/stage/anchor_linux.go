@@ -55,7 +55,7 @@ func serve() {
 	first, _ := a.recv(buf, oob)
 	setup, ok := first.(*Setup)
 	if !ok {
-		os.Exit(1)
+		unix.Exit(1)
 	}
 	a.setup = setup
 	abi, err := a.prepare()
@@ -65,7 +65,7 @@ func serve() {
 			step = s.step
 		}
 		a.fail(step, err)
-		os.Exit(1)
+		unix.Exit(1)
 	}
 	go a.reap()
 	a.send(&Ready{LandlockABI: abi})
@@ -74,13 +74,13 @@ func serve() {
 		switch m := m.(type) {
 		case *Start:
 			if len(fds) != 2 {
-				os.Exit(1)
+				unix.Exit(1)
 			}
 			go a.start(m, fds)
 		case *Stop:
 			go a.stop(m)
 		default:
-			os.Exit(1)
+			unix.Exit(1)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package stage
 
 import (
 	"errors"
-	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -19,7 +18,7 @@ func (c *conn) leave() {
 	if c.gone != nil {
 		c.gone()
 	}
-	os.Exit(0)
+	unix.Exit(0)
 }
 
 // send writes one frame. When the other end is gone there is nobody left to
@@ -27,7 +26,7 @@ func (c *conn) leave() {
 func (c *conn) send(m Message) {
 	b, err := Encode(m)
 	if err != nil {
-		os.Exit(1)
+		unix.Exit(1)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,11 +57,11 @@ func (c *conn) recv(buf, oob []byte) (Message, []int) {
 			c.leave()
 		}
 		if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
-			os.Exit(1)
+			unix.Exit(1)
 		}
 		m, err := Decode(buf[:n])
 		if err != nil {
-			os.Exit(1)
+			unix.Exit(1)
 		}
 		return m, rights(oob[:oobn])
 	}
@@ -74,7 +73,7 @@ func rights(oob []byte) []int {
 	}
 	msgs, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
-		os.Exit(1)
+		unix.Exit(1)
 	}
 	var fds []int
 	for i := range msgs {

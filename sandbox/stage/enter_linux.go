@@ -25,7 +25,7 @@ func init() { //nolint:gochecknoinits // a stage replaces main
 	default:
 		return
 	}
-	os.Exit(0)
+	unix.Exit(0)
 }
 
 // launch starts the anchor as a child of this process's own parent and ends.
@@ -36,7 +36,7 @@ func launch(open bool) {
 	// Nothing else the server or its parents had open goes further.
 	if err := unix.CloseRange(ControlFD+1, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		c.fail("close inherited files", err)
-		os.Exit(1)
+		unix.Exit(1)
 	}
 	attr := &syscall.ProcAttr{
 		Env:   []string{"GOMAXPROCS=2"},
@@ -58,7 +58,7 @@ func launch(open bool) {
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{NameAnchor}, attr)
 	if err != nil {
 		c.fail("make namespaces", err)
-		os.Exit(1)
+		unix.Exit(1)
 	}
 	c.send(&Launched{PID: uint32(pid)})
 }

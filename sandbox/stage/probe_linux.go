@@ -29,7 +29,7 @@ func (p Probe) Args() []string {
 // line each: "ok NAME", or "open NAME: what happened".
 func probe(args []string) {
 	if len(args) != 5 {
-		os.Exit(2)
+		unix.Exit(2)
 	}
 	port, _ := strconv.Atoi(args[3])
 	p := Probe{PIDNamespace: args[0], Secret: args[1], Outside: args[2], Port: port, UnixSockets: args[4] == "true"}
