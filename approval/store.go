@@ -14,6 +14,7 @@ var (
 	ErrNotFound    = errors.New("no such pending approval")
 	ErrExists      = errors.New("an approval with this id exists")
 	ErrExpired     = errors.New("the approval has expired")
+	ErrApproved    = errors.New("it was approved before, and that yes is not used yet")
 	ErrFull        = errors.New("too many pending approvals")
 	ErrSessionFull = errors.New("too many pending approvals in this session")
 )
@@ -43,7 +44,8 @@ type Store interface {
 	// ConsumeApproved takes out a question about the call with this binding
 	// that a person approved out of band.
 	ConsumeApproved(ctx context.Context, binding string) (Entry, error)
-	// Approve marks a question as approved out of band.
+	// Approve marks a question as approved out of band. Of any number of
+	// callers one succeeds; the others learn [ErrApproved].
 	Approve(ctx context.Context, id string) error
 	// Reject deletes a question.
 	Reject(ctx context.Context, id string) error
@@ -141,6 +143,9 @@ func (m *Memory) Approve(_ context.Context, id string) error {
 	e := m.live(id)
 	if e == nil {
 		return ErrNotFound
+	}
+	if e.Approved {
+		return ErrApproved
 	}
 	e.Approved = true
 	return nil

@@ -292,7 +292,11 @@ func TestOnlyOnePlaceStartsProcessesAndOneDials(t *testing.T) {
 				}
 			case slices.Contains(dials, name), name == "net.Dialer", name == "net/http.Client", name == "net/http.Transport":
 				found["dial"] = true
-				if path != "egress" {
+				// The command line asks a running server about open approvals.
+				// That is a unix socket in a folder of the user's, and never a
+				// connection that leaves the machine.
+				local := path == "approval" && name == "net.DialUnix"
+				if path != "egress" && !local {
 					t.Errorf("%s: %s: connections are opened by egress only", fset.Position(id.Pos()), name)
 				}
 			}
