@@ -221,6 +221,9 @@ func (g *Gate) acts(out []finding, f *call.Facts) []finding {
 	for _, a := range f.Acts {
 		what := quote(a.Text) + at(a.Pos)
 		kind := subject(a.Name, a.Sub)
+		if a.Kind == call.ActPush {
+			kind = "git push"
+		}
 		switch a.Kind {
 		case call.ActDestroy:
 			out = append(out, deny(a.Pos, "destructive_delete", "a recursive delete of "+a.Sub+" is never run: "+what, "name a concrete sub-directory of the workspace"))
@@ -233,7 +236,7 @@ func (g *Gate) acts(out []finding, f *call.Facts) []finding {
 		case call.ActGit:
 			out = append(out, confirm(a.Pos, "git_destructive", "git "+a.Sub+" throws work away: "+what, "commit or stash first", kind))
 		case call.ActMassChange:
-			out = append(out, confirm(a.Pos, "mass_change", "many files change at once: "+what, "list what would change first", kind))
+			out = append(out, confirm(a.Pos, "mass_change", "many files change at once: "+what, suggestAct(a), kind))
 		case call.ActSignal:
 			if !g.posture.PIDNamespace {
 				out = append(out, confirm(a.Pos, "process_control", "processes of others may end: "+what, "end one process by its id", kind))

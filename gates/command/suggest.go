@@ -43,6 +43,11 @@ func suggestAct(a call.Act) string {
 		return "use the delete_path tool, or move the file aside"
 	case call.ActPush:
 		return "push a new branch instead"
+	case call.ActMassChange:
+		if strings.Contains(a.Text, "777") {
+			return "use 755 for folders and programs, 644 for files"
+		}
+		return "list what would change first"
 	default:
 		return "write a new file instead"
 	}

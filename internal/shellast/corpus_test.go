@@ -51,7 +51,7 @@ func TestMore(t *testing.T) {
 	}
 }
 
-func lines(t *testing.T, file string) []string {
+func lines(t testing.TB, file string) []string {
 	t.Helper()
 	in, err := os.Open(file)
 	if err != nil {

@@ -1,6 +1,9 @@
 package shellast
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // option is one option found on a command line.
 type option struct {
@@ -28,10 +31,8 @@ type parsed struct {
 
 func (p parsed) has(names ...string) bool {
 	for _, o := range p.opts {
-		for _, n := range names {
-			if o.name == n {
-				return true
-			}
+		if slices.Contains(names, o.name) {
+			return true
 		}
 	}
 	return false
@@ -158,7 +159,7 @@ func (g grammar) cluster(p *parsed, args []word) int {
 // that takes a value, with the role of that value after "=".
 func newGrammar(spec string) grammar {
 	g := grammar{valued: map[string]role{}}
-	for _, f := range strings.Fields(spec) {
+	for f := range strings.FieldsSeq(spec) {
 		switch f {
 		case "single":
 			g.single = true

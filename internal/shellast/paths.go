@@ -85,12 +85,7 @@ func (r role) writes() bool { return r.op() != "" && r.op() != "read" }
 
 // follows reports whether a link in the last component is followed.
 func (r role) follows() bool {
-	switch r {
-	case roleLink, roleDelete, roleDeleteAll, roleMove:
-		return false
-	default:
-		return true
-	}
+	return r != roleLink && r != roleDelete && r != roleDeleteAll && r != roleMove
 }
 
 func (r role) recursive() bool {
@@ -135,7 +130,7 @@ func (w *walker) path(st *state, c *cmd, x word, r role) {
 		return
 	}
 	text, whole, ok := fixed(x)
-	if !ok || r == roleNone || text == "" || len(x.cons) > 0 && !whole && text == "" {
+	if !ok || r == roleNone || text == "" {
 		return
 	}
 	p, ok := w.resolvePath(st, c, x, text, r)
@@ -201,7 +196,7 @@ func (w *walker) matches(st *state, c *cmd, x word, r role) {
 			candidates = append(candidates, cleanJoin(base, n))
 		}
 	} else {
-		candidates = append(w.a.r.Secrets(), "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/passwd", "/etc/group", "/root")
+		candidates = w.secrets()
 	}
 	for _, cand := range candidates {
 		if !matchesGlob(pattern, cand) {
@@ -214,6 +209,14 @@ func (w *walker) matches(st *state, c *cmd, x word, r role) {
 		p.Text, p.By, p.Op, p.Pos, p.Recursive = x.src, c.name, r.op(), x.pos, r.recursive()
 		w.record(p, r)
 	}
+}
+
+// secrets lists the places a pattern must not reach.
+func (w *walker) secrets() []string {
+	if w.common.secrets == nil {
+		w.common.secrets = append(w.a.r.Secrets(), "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/passwd", "/etc/group", "/root")
+	}
+	return w.common.secrets
 }
 
 // matchesGlob reports whether a shell pattern names a path, or something below
@@ -387,11 +390,6 @@ func (w *walker) optionPaths(st *state, c *cmd, g grammar, p parsed) {
 			w.guessOut(st, c, o.value)
 		case !ok:
 			w.guess(st, c, o.value)
-		}
-	}
-	for _, o := range p.opts {
-		if !o.has && strings.HasPrefix(o.name, "--") {
-			continue
 		}
 	}
 }

@@ -96,7 +96,10 @@ func (w *walker) hereDoc(st *state, r *syntax.Redirect) *input {
 		return &input{kind: inputText, pos: pos}
 	}
 	if hereDocQuoted(r.Word) {
-		text := r.Hdoc.Lit()
+		text := w.text(r.Hdoc)
+		if !strings.Contains(text, "\r") {
+			text = r.Hdoc.Lit()
+		}
 		if r.Op == syntax.DashHdoc {
 			text = stripTabs(text)
 		}

@@ -367,7 +367,7 @@ func su(w *walker, st *state, c *cmd) output {
 		return w.run(st, args, "runuser")
 	}
 	for i, a := range args {
-		if (a.is("-c", "--command", "--session-command")) && i+1 < len(args) {
+		if a.is("-c", "--command", "--session-command") && i+1 < len(args) {
 			w.program(st.clone(), args[i+1], c.name+" -c")
 		}
 		if v, ok := strings.CutPrefix(a.prefix(), "--command="); ok {

@@ -22,22 +22,38 @@ func (w *walker) act(a call.Act) { w.f.Acts = append(w.f.Acts, a) }
 // reparse walks text that bash, or another shell, reads as a command. Text
 // that cannot be read is unknown.
 func (w *walker) reparse(st *state, text string, pos call.Pos, via string) {
-	if strings.TrimSpace(text) == "" {
+	if strings.Trim(text, " \t\n") == "" {
 		return
 	}
-	if w.depth >= maxDepth {
+	if w.common.left -= len(text); w.depth >= maxDepth || w.common.left < 0 {
 		w.code(nil, text, "the shells are nested too deeply to judge", pos)
 		return
 	}
 	file, perr := parse(text)
 	if perr != nil {
-		w.code(nil, text, "the text given to "+viaName(via)+" cannot be read: "+perr.Message, pos)
+		w.unreadable(text, pos, via, perr)
 		return
 	}
 	n := *w
 	n.src, n.base, n.via, n.depth = text, &pos, via, w.depth+1
 	n.forkBombs(file)
 	n.stmts(st, file.Stmts)
+}
+
+// unreadable notes text that our parser cannot read. What a shell is given is
+// refused like the command itself; what awk, sed and editors run may be only a
+// part of what they make of it, so it is unknown.
+func (w *walker) unreadable(text string, pos call.Pos, via string, perr *call.ParseError) {
+	switch via {
+	case "awk", "gawk", "mawk", "nawk", "original-awk", "sed e", "!( )":
+		w.code(nil, text, "the text given to "+via+" cannot be read: "+perr.Message, pos)
+		return
+	}
+	if w.f.Parse == nil {
+		e := *perr
+		e.Message, e.Pos = "the text given to "+viaName(via)+" cannot be read: "+perr.Message, pos
+		w.f.Parse = &e
+	}
 }
 
 func viaName(via string) string {
@@ -110,7 +126,7 @@ func (w *walker) again(st *state, text string, pos call.Pos, asCode bool) word {
 	if !strings.ContainsAny(text, "$`") {
 		return plain(text, pos)
 	}
-	if w.depth >= maxDepth {
+	if w.common.left -= len(text); w.depth >= maxDepth || w.common.left < 0 {
 		w.code(nil, text, "the expansions are nested too deeply to judge", pos)
 		return slotWord("", text, pos)
 	}

@@ -24,7 +24,9 @@ const (
 	maxDepth    = 12       // shells in shells in shells
 	maxCommands = 4000     // command positions
 	maxBraces   = 512      // words out of one brace expansion
-	maxText     = 64 << 10 // bytes of one resolved word
+	maxVars     = 256      // variables that are followed
+	maxText     = 64 << 10 // bytes of one variable
+	maxResolved = 1 << 20  // bytes of all resolved words
 )
 
 // Resolver says where a path leads and what that place is.
@@ -81,7 +83,7 @@ func (a *Analyzer) Analyze(req Request) call.Facts {
 		f.Parse = perr
 		return f
 	}
-	w := &walker{a: a, f: &f, src: req.Command, funcs: map[string]bool{}, printed: map[int]output{}}
+	w := &walker{common: &shared{left: maxResolved}, a: a, f: &f, src: req.Command, funcs: map[string]bool{}, printed: map[int]output{}}
 	st := newState(f.Cwd.Path)
 	w.callEnv(st, req.Env)
 	w.forkBombs(file)

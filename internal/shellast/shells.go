@@ -50,7 +50,7 @@ func shell(w *walker, st *state, c *cmd) output {
 	return output{}
 }
 
-// shellText judges sh -c TEXT NAME ARGS…
+// shellText judges the text after -c, and the parameters after it.
 func (w *walker) shellText(st *state, c *cmd, args []word) {
 	if len(args) == 0 {
 		return

@@ -85,10 +85,23 @@ func (s *state) get(name, home string) value {
 	return value{}
 }
 
-func (s *state) set(name string, v value) { s.vars[name] = v }
+// set remembers what a variable holds, unless that is too much to follow.
+func (s *state) set(name string, v value) {
+	if len(v.text) > maxText || len(v.list) > maxBraces {
+		v = value{}
+	}
+	if _, ok := s.vars[name]; !ok && len(s.vars) >= maxVars {
+		switch name {
+		case "HOME", "PWD", "OLDPWD", "IFS", "CDPATH":
+		default:
+			return // a variable nobody remembers is unknown
+		}
+	}
+	s.vars[name] = v
+}
 
 // void forgets a variable.
-func (s *state) void(name string) { s.vars[name] = value{} }
+func (s *state) void(name string) { s.set(name, value{}) }
 
 // voidAll forgets everything that code nobody looked at may have changed.
 func (s *state) voidAll() {

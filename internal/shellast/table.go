@@ -1,6 +1,7 @@
 package shellast
 
 import (
+	"maps"
 	"strings"
 )
 
@@ -11,13 +12,14 @@ type row struct {
 	implied  string // role of "." when there is no operand
 }
 
-// pathRows is the table of path operands, one row a command. Several names may
-// share a row.
-func pathRows() map[string]row {
+// The table of path operands has one row a command; several names may share a
+// row. It is in three parts only for its length.
+func readingRows() map[string]row {
 	return map[string]row{
 		// commands that read
 		"cat tac rev zcat bzcat xzcat zless zmore zgrep-l less more most comm cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum tsort look nm size ldd readelf": {
-			operands: "r*"},
+			operands: "r*",
+		},
 		"bat batcat":           {opts: "-l --language --theme -r --line-range -H --highlight-line --style --paging --color", operands: "r*"},
 		"head tail":            {opts: "-n --lines -c --bytes -s --sleep-interval --pid", operands: "r*"},
 		"nl":                   {opts: "-b -d -f -h -i -l -n -s -v -w", operands: "r*"},
@@ -48,7 +50,11 @@ func pathRows() map[string]row {
 		"du":                   {opts: "-d --max-depth -B --block-size -t --threshold --exclude -X=r --exclude-from=r --files0-from=r", operands: "R*", implied: "R"},
 		"df":                   {opts: "-t --type -x --exclude-type -B --block-size", operands: "t*"},
 		"tree":                 {opts: "-L -P -I -o=w --filelimit --charset -H -T --sort", operands: "R*", implied: "R"},
-		// writing
+	}
+}
+
+func writingRows() map[string]row {
+	return map[string]row{
 		"tee sponge":        {opts: "--output-error", operands: "w*"},
 		"touch":             {opts: "-d --date -t -r=t --reference=t --time", operands: "w*"},
 		"truncate":          {opts: "-s --size -r=t --reference=t", operands: "w*"},
@@ -78,7 +84,11 @@ func pathRows() map[string]row {
 		"pandoc":                   {opts: "-f -t -r -w -o=w --output=w --from --to -V -M -H=r --template=r --css -d=r", operands: "r*"},
 		"envsubst":                 {opts: "", operands: "-*"},
 		"openssl ssh-add gpg gpg2": {opts: "-out=w -in=r -inkey=r -key=r -keyout=w -CAfile=r -passin -passout -days -subj -newkey -o=w --output=w single", operands: "g*"},
-		// builders
+	}
+}
+
+func toolRows() map[string]row {
+	return map[string]row{
 		"cmake":                                {opts: "-S=r -B=i -G -C=r -P=r -D -U -A -T -E -j --parallel --build=r --install=r --prefix=i --target -t --config --preset", operands: "g*"},
 		"gcc g++ cc c++ clang clang++ tcc icc": {opts: "-o=w -I=r -L=r -l -D -U -x -isystem=r -include=r -imacros=r -iquote=r -idirafter=r -isysroot=r -MF=w -MT -MQ -Xlinker -Xassembler -Xpreprocessor -Xclang -T=r -u -z -e -A -target -arch -B=r --sysroot=r -dumpbase -aux-info=w -wrapper single", operands: "r*"},
 		"ld gold lld":                          {opts: "-o=w -L=r -l -T=r -m -e -z -Map=w -dynamic-linker single", operands: "r*"},
@@ -115,7 +125,9 @@ type tableEntry struct {
 }
 
 func compileRows() map[string]tableEntry {
-	rows := pathRows()
+	rows := readingRows()
+	maps.Copy(rows, writingRows())
+	maps.Copy(rows, toolRows())
 	out := make(map[string]tableEntry, len(rows)*3)
 	for names, r := range rows {
 		e := tableEntry{g: newGrammar(r.opts), operands: strings.Fields(r.operands)}
@@ -190,12 +202,8 @@ func newTables() *tables {
 	for n, r := range wrapperRows() {
 		t.handlers[n] = r.unwrap(n)
 	}
-	for n, h := range builtins() {
-		t.handlers[n] = h
-	}
-	for n, h := range programs() {
-		t.handlers[n] = h
-	}
+	maps.Copy(t.handlers, builtins())
+	maps.Copy(t.handlers, programs())
 	for _, n := range shellNames() {
 		t.handlers[n] = shell
 	}

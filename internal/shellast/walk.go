@@ -11,14 +11,21 @@ import (
 
 // walker goes through one tree and adds what it means to the facts.
 type walker struct {
-	a     *Analyzer
-	f     *call.Facts
-	src   string    // the text this tree was parsed from
-	base  *call.Pos // place of everything in it when it is text inside the command
-	via   string    // what runs this text
-	depth int
-	funcs map[string]bool // functions and aliases defined so far
-	printed map[int]output // what constructs are known to print
+	a       *Analyzer
+	f       *call.Facts
+	src     string    // the text this tree was parsed from
+	base    *call.Pos // place of everything in it when it is text inside the command
+	via     string    // what runs this text
+	depth   int
+	funcs   map[string]bool // functions and aliases defined so far
+	printed map[int]output  // what constructs are known to print
+	common  *shared
+}
+
+// shared is what all walkers of one analysis have in common.
+type shared struct {
+	left    int      // bytes of resolved text that may still be made
+	secrets []string // of the workspace, looked up once
 }
 
 // output is what a command is known to print.
@@ -104,6 +111,15 @@ func (w *walker) command(st *state, c syntax.Command) output {
 		return w.timed(st, x)
 	case *syntax.CoprocClause:
 		w.stmt(st.clone(), x.Stmt)
+	default:
+		w.evaluation(st, c)
+	}
+	return output{}
+}
+
+// evaluation walks the commands that evaluate rather than run.
+func (w *walker) evaluation(st *state, c syntax.Command) {
+	switch x := c.(type) {
 	case *syntax.ArithmCmd:
 		w.arith(st, x.X)
 	case *syntax.LetClause:
@@ -117,7 +133,6 @@ func (w *walker) command(st *state, c syntax.Command) output {
 	case *syntax.TestDecl:
 		w.stmt(st.clone(), x.Body)
 	}
-	return output{}
 }
 
 func (w *walker) binary(st *state, x *syntax.BinaryCmd) output {
@@ -300,14 +315,18 @@ func (w *walker) voidBy(st *state, x *syntax.CallExpr) {
 	if len(x.Args) == 0 {
 		return
 	}
-	switch name := x.Args[0].Lit(); {
-	case name == "" || name == "eval" || name == "source" || name == "." || w.funcs[name]:
+	name := x.Args[0].Lit()
+	if w.funcs[name] {
 		st.voidAll()
-	case name == "read" || name == "unset" || name == "mapfile" || name == "readarray" || name == "printf" || name == "getopts" || name == "wait":
+	}
+	switch name {
+	case "", "eval", "source", ".":
+		st.voidAll()
+	case "read", "unset", "mapfile", "readarray", "printf", "getopts", "wait":
 		for _, a := range x.Args[1:] {
 			st.void(a.Lit())
 		}
-	case name == "set" || name == "shift":
+	case "set", "shift":
 		st.args, st.argsKnown = nil, false
 	}
 }
@@ -374,9 +393,10 @@ func printsNumber(list []*syntax.Stmt) bool {
 		c = b.Y.Cmd
 	}
 	x, ok := c.(*syntax.CallExpr)
-	if !ok || len(x.Args) == 0 {
-		return false
-	}
+	return ok && len(x.Args) > 0 && callPrintsNumber(x)
+}
+
+func callPrintsNumber(x *syntax.CallExpr) bool {
 	last := x.Args[len(x.Args)-1]
 	switch x.Args[0].Lit() {
 	case "nproc", "expr":

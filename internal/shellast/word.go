@@ -1,6 +1,7 @@
 package shellast
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -68,13 +69,7 @@ func (x word) is(texts ...string) bool {
 	if !x.known() {
 		return false
 	}
-	t := x.text()
-	for _, s := range texts {
-		if s == t {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(texts, x.text())
 }
 
 // prefix is the known text before the first unknown part.
@@ -172,11 +167,14 @@ type builder struct {
 }
 
 func (b *builder) push(s seg) {
+	if b.w.common.left -= len(s.text); b.w.common.left < 0 && s.known && s.text != "" {
+		s = seg{text: "…", quoted: s.quoted, many: !s.quoted} // too much text to follow
+	}
 	b.open = b.open || s.quoted || s.text != "" || !s.known
 	if s.known && s.text == "" {
 		return
 	}
-	if n := len(b.cur); n > 0 && s.known && b.cur[n-1].known && b.cur[n-1].quoted == s.quoted && len(b.cur[n-1].text) < maxText {
+	if n := len(b.cur); n > 0 && s.known && b.cur[n-1].known && b.cur[n-1].quoted == s.quoted {
 		b.cur[n-1].text += s.text
 		return
 	}
@@ -349,18 +347,22 @@ func (b *builder) parts(parts []syntax.WordPart, inQuotes bool) {
 // single pushes a single-quoted part. Inside "${x:-'…'}" such quotes do not
 // quote: what is between them is expanded.
 func (b *builder) single(x *syntax.SglQuoted, inQuotes bool) {
+	val := x.Value
+	if raw := b.w.text(x); strings.Contains(raw, "\r") {
+		val = strings.TrimSuffix(raw[strings.IndexByte(raw, '\'')+1:], "'") // our parser drops it
+	}
 	switch {
 	case inQuotes && !x.Dollar:
-		d := b.w.again(b.st, x.Value, b.w.pos(x), false)
+		d := b.w.again(b.st, val, b.w.pos(x), false)
 		b.push(seg{text: "'", known: true, quoted: true})
 		for _, s := range d.segs {
 			b.push(s)
 		}
 		b.push(seg{text: "'", known: true, quoted: true})
 	case x.Dollar:
-		b.push(seg{text: ansiC(x.Value), known: true, quoted: true})
+		b.push(seg{text: ansiC(val), known: true, quoted: true})
 	default:
-		b.push(seg{text: x.Value, known: true, quoted: true})
+		b.push(seg{text: val, known: true, quoted: true})
 	}
 }
 
@@ -368,7 +370,11 @@ func (b *builder) quotedParts(parts []syntax.WordPart) {
 	for _, p := range parts {
 		switch x := p.(type) {
 		case *syntax.Lit:
-			b.push(seg{text: unescapeDouble(x.Value), known: true, quoted: true})
+			val := x.Value
+			if raw := b.w.text(x); strings.Contains(raw, "\r") {
+				val = raw // our parser drops it
+			}
+			b.push(seg{text: unescapeDouble(val), known: true, quoted: true})
 		case *syntax.SglQuoted:
 			b.single(x, true)
 		case *syntax.DblQuoted:
