@@ -116,7 +116,8 @@ type Sandbox struct {
 
 	mu       sync.Mutex
 	closed   bool
-	sessions map[string]*session
+	sessions map[string]*session   // those that take commands
+	live     map[*session]struct{} // those whose processes may not all be gone
 }
 
 // New returns a sandbox. It starts nothing.
@@ -132,7 +133,7 @@ func New(cfg Config, policy Policy, log *slog.Logger) (*Sandbox, error) {
 	policy.ReadOnly = slices.Clone(policy.ReadOnly)
 	return &Sandbox{
 		cfg: cfg, policy: policy, log: log.With("component", "sandbox"),
-		sessions: map[string]*session{},
+		sessions: map[string]*session{}, live: map[*session]struct{}{},
 	}, nil
 }
 

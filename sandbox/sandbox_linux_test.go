@@ -606,6 +606,42 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// A session that is given back while a command runs in it takes no new ones,
+// lets that command end, and is still ended by Close.
+func TestEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.need(t)
+	mark := "MARK=end-" + w.root
+	began := make(chan struct{})
+	done := make(chan error)
+	var once sync.Once
+	go func() {
+		cmd := w.command("echo started; sleep 1013")
+		cmd.Env = append(cmd.Env, mark)
+		cmd.Progress = func(string, int64) { once.Do(func() { close(began) }) }
+		_, err := w.sb.Run(context.WithoutCancel(t.Context()), cmd)
+		done <- err
+	}()
+	<-began
+	w.sb.End("s")
+	if out := w.run(t, "ls /dev/shm; echo other"); out.Combined.Text() != "other\n" {
+		t.Errorf("%+v", out)
+	}
+	if sleepers(t, mark) == 0 {
+		t.Error("the running command was ended")
+	}
+	if err := w.sb.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := sleepers(t, mark); n != 0 {
+		t.Errorf("%d processes are left", n)
+	}
+	if err := <-done; !errors.Is(err, ErrLost) {
+		t.Error(err)
+	}
+}
+
 // TestServer is not a test: it is the server that TestServerKilled kills.
 func TestServer(t *testing.T) {
 	if os.Getenv("ZEPH_TEST_SERVER") == "" {

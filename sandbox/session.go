@@ -67,7 +67,7 @@ func (s *Sandbox) acquire(ctx context.Context, cmd Command) (*session, error) {
 			return nil, err
 		}
 		ses = &session{key: key, single: single, ready: make(chan struct{})}
-		s.sessions[key] = ses
+		s.sessions[key], s.live[ses] = ses, struct{}{}
 		go s.start(ses, cmd)
 	}
 	ses.uses++
@@ -141,9 +141,20 @@ func (s *Sandbox) retire(ses *session) {
 	if ses.idle != nil {
 		ses.idle.Stop()
 	}
-	if ses.uses == 0 && ses.anchor != nil {
-		go ses.anchor.close()
+	switch {
+	case ses.err != nil:
+		delete(s.live, ses)
+	case ses.uses == 0 && ses.anchor != nil:
+		go s.end(ses)
 	}
+}
+
+// end ends a session's processes and forgets it.
+func (s *Sandbox) end(ses *session) {
+	ses.anchor.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.live, ses)
 }
 
 func (s *Sandbox) release(ses *session) {
@@ -189,12 +200,8 @@ func (s *Sandbox) start(ses *session, cmd Command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ses.anchor, ses.err, ses.places, ses.policy = a, err, places, policy
-	if err == nil && s.closed {
-		ses.err = errClosed
-		go a.close()
-	}
 	close(ses.ready)
-	if ses.err != nil || ses.uses == 0 {
+	if err != nil || ses.uses == 0 {
 		s.retire(ses)
 	}
 }
@@ -235,8 +242,8 @@ func lookAt(p Policy, cmd Command) ([]place, error) {
 func (s *Sandbox) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	all := make([]*session, 0, len(s.sessions))
-	for _, ses := range s.sessions {
+	all := make([]*session, 0, len(s.live))
+	for ses := range s.live {
 		if ses.idle != nil {
 			ses.idle.Stop()
 		}
