@@ -57,8 +57,7 @@ func answered(a *approval.Answer, err error) string {
 	if err == nil {
 		return fmt.Sprintf("%s %s", a.Decision, a.ID)
 	}
-	var ce *call.Error
-	if errors.As(err, &ce) {
+	if ce, ok := errors.AsType[*call.Error](err); ok {
 		return fmt.Sprintf("%s %s", ce.Code, a.ID)
 	}
 	return "failed " + a.ID

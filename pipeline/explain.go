@@ -66,8 +66,7 @@ func Explain(ctx context.Context, reg *tools.Registry, chain *gates.Chain, r Req
 // Refuse is the verdict on a call that could not be accepted.
 func Refuse(err error) Verdict {
 	v := Verdict{Verdict: gates.Deny.String(), Gate: "accept", Code: "internal", Reason: err.Error(), Trail: []TrailEntry{}}
-	var e *call.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*call.Error](err); ok {
 		v.Code, v.Reason, v.Suggestion = e.Code, e.Error(), e.Suggestion
 	}
 	v.Facts = explained(call.Facts{})

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -74,7 +75,7 @@ func (p *Pipeline) end(recs []audit.Record, how string) {
 			err = entry.Finish(rec)
 		}
 		if err != nil {
-			p.o.Log.Error("audit log lost a record", "call_id", rec.CallID, "error", err) //nolint:sloglint // no call's context is left: the call is over
+			p.o.Log.Error("audit log lost a record", "call_id", rec.CallID, "error", err)
 		}
 	}
 }
@@ -163,10 +164,7 @@ func (p *Pipeline) Stats() map[string]map[string]int {
 	defer p.stats.mu.Unlock()
 	out := make(map[string]map[string]int, len(p.stats.outcomes))
 	for o, m := range p.stats.outcomes {
-		out[o] = make(map[string]int, len(m))
-		for t, n := range m {
-			out[o][t] = n
-		}
+		out[o] = maps.Clone(m)
 	}
 	return out
 }

@@ -17,7 +17,7 @@ import (
 func newAudit(s streams, f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "audit", Short: "read and verify the audit log", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			return usage(errors.New("audit takes a command: tail or verify"))
 		},
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // version is set by the linker.
-var version = "dev" //nolint:gochecknoglobals // the linker can only set a package variable
+var version = "dev"
 
 // streams are the three standard streams, passed on so that tests run the
 // commands in-process. Only serve and the commands that print a result write

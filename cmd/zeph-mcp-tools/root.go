@@ -37,7 +37,7 @@ func newRoot(s streams) *cobra.Command {
 	p.StringArrayVar(&f.workspace, "workspace", nil, "folder the agent may work in; repeatable (default: the current folder)")
 	p.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to stderr")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	root.AddCommand(serve, newCall(s, &f), newExplain(s, &f), newConfig(s, &f), newDoctor(s, &f), newAudit(s, &f), newVersion(s), newDocs(s))
+	root.AddCommand(serve, newCall(s, &f), newExplain(s, &f), newConfig(s, &f), newDoctor(s, &f), newAudit(s, &f), newApprovals(s, &f), newVersion(s), newDocs(s))
 	return root
 }
 
@@ -59,7 +59,7 @@ func (f *flags) logger(s streams) (*slog.Logger, error) {
 		return nil, usage(errors.New("--log-level must be debug, info, warn or error"))
 	}
 	if file, ok := s.err.(*os.File); ok && isTerminal(file) && os.Getenv("NO_COLOR") == "" {
-		return slog.New(tint.NewHandler(s.err, &tint.Options{Level: level, TimeFormat: "15:04:05"})), nil
+		return slog.New(tint.NewTextHandler(s.err, &tint.Options{Level: level, TimeFormat: "15:04:05"})), nil
 	}
 	return slog.New(slog.NewJSONHandler(s.err, &slog.HandlerOptions{Level: level})), nil
 }

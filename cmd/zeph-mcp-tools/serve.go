@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,6 +51,40 @@ func (f *flags) serve(ctx context.Context, s streams, transport, listen string) 
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
+	if err := e.announce(ctx, transport); err != nil {
+		return err
+	}
+	srv, err := e.server()
+	if err != nil {
+		return usage(err)
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { e.probe(ctx, stop) })
+	beside.Go(func() {
+		if err := e.control(ctx); err != nil {
+			e.log.WarnContext(ctx, "nobody can approve out of band", "error", err)
+		}
+	})
+	if transport == "http" {
+		err = srv.ListenHTTP(ctx, listen, func(url string) { fmt.Fprintf(s.err, "listening url=%s\n", url) })
+	} else {
+		err = srv.ServeStdio(ctx, s.in, s.out)
+	}
+	cause := context.Cause(ctx)
+	stop(nil)
+	beside.Wait()
+	switch {
+	case errors.Is(cause, sandbox.ErrUnavailable):
+		return cause
+	case errors.Is(err, server.ErrListenAddress):
+		return usage(err)
+	}
+	return err
+}
+
+// announce records the start and prints what is less safe than the default.
+func (e *engine) announce(ctx context.Context, transport string) error {
 	if err := e.audit.Event("start", map[string]any{
 		"version": version, "transport": transport, "workspace": e.workspace.Roots(), "policy": e.fingerprint(), "warnings": e.warnings,
 	}); err != nil {
@@ -58,46 +93,29 @@ func (f *flags) serve(ctx context.Context, s streams, transport, listen string) 
 	for _, w := range e.warnings {
 		e.log.WarnContext(ctx, "unsafe setting", "setting", w)
 	}
-	srv, err := server.New(server.Options{
+	return nil
+}
+
+func (e *engine) server() (*server.Server, error) {
+	return server.New(server.Options{
 		Calls: e.pipeline, Approvals: e.approvals, Log: e.log, Config: e.cfg.Server,
 		Version: version, Instructions: instructions,
-		Status: func(context.Context) (json.RawMessage, error) { return json.Marshal(e.status()) },
-		AuditRecent: func(context.Context) ([]json.RawMessage, error) {
-			return e.audit.Recent(50), nil
-		},
+		Status:       func(ctx context.Context) (json.RawMessage, error) { return json.Marshal(e.status(ctx)) },
+		AuditRecent:  func(context.Context) ([]json.RawMessage, error) { return e.audit.Recent(50), nil },
 		Ready:        e.ready,
 		SessionEnded: e.endSession,
 	})
-	if err != nil {
-		return usage(err)
+}
+
+// probe finds out whether commands can be confined, and ends the server when
+// they cannot.
+func (e *engine) probe(ctx context.Context, stop context.CancelCauseFunc) {
+	select {
+	case <-time.After(probeAfter):
+	case <-ctx.Done():
+		return
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	probed := make(chan struct{})
-	go func() {
-		defer close(probed)
-		select {
-		case <-time.After(probeAfter):
-		case <-ctx.Done():
-			return
-		}
-		if r := e.sandbox.Probe(ctx); r.Err != nil && ctx.Err() == nil {
-			stop(r.Err)
-		}
-	}()
-	if transport == "http" {
-		err = srv.ListenHTTP(ctx, listen, func(url string) { fmt.Fprintf(s.err, "listening url=%s\n", url) })
-	} else {
-		err = srv.ServeStdio(ctx, s.in, s.out)
+	if r := e.sandbox.Probe(ctx); r.Err != nil && ctx.Err() == nil {
+		stop(r.Err)
 	}
-	cause := context.Cause(ctx)
-	stop(nil)
-	<-probed
-	switch {
-	case errors.Is(cause, sandbox.ErrUnavailable):
-		return cause
-	case errors.Is(err, server.ErrListenAddress):
-		return usage(err)
-	}
-	return err
 }

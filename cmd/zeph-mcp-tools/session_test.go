@@ -186,7 +186,7 @@ func connect(t *testing.T, how, version, base string, rec *recorder) *testSessio
 	}
 	opts := []client.ClientOption{client.WithElicitationHandler(s), client.WithProtocolVersion(version)}
 	if version < "2026" {
-		opts = append(opts, client.WithLegacyProtocolOnly())
+		opts = append(opts, client.WithLegacyProtocolOnly()) //nolint:staticcheck // the old era is what is tested
 	}
 	s.Client = client.NewClient(tr, opts...)
 	if err := s.Start(t.Context()); err != nil {
@@ -224,7 +224,7 @@ func listen(t *testing.T, base string) string {
 	sc := bufio.NewScanner(stderr)
 	for sc.Scan() {
 		if url, ok := strings.CutPrefix(sc.Text(), "listening url="); ok {
-			go io.Copy(os.Stderr, stderr) //nolint:errcheck // what the server still logs
+			go io.Copy(os.Stderr, stderr)
 			return url
 		}
 		t.Log(sc.Text())

@@ -50,7 +50,7 @@ type judge struct {
 
 	// late is what tools report to once calls run.
 	late struct {
-		status func() session.Status
+		status func(context.Context) session.Status
 		hop    func(egress.Event)
 	}
 }
@@ -129,7 +129,7 @@ func (j *judge) tools(policy *egress.Policy) error {
 	if search, err := websearch.NewSearch(cfg.Tools.Search, policy, j.hop); !errors.Is(err, websearch.ErrAbsent) {
 		add(search, err) // absent: not turned on, or no key
 	}
-	add(session.NewStatus(func() session.Status { return j.late.status() }))
+	add(session.NewStatus(func(ctx context.Context) session.Status { return j.late.status(ctx) }))
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (e *engine) recordHop(ev egress.Event) {
 		err = e.audit.Event("egress", fields)
 	}
 	if err != nil {
-		e.log.Error("audit log lost a connection", "error", err) //nolint:sloglint // reported from inside a call whose context may be over
+		e.log.Error("audit log lost a connection", "error", err)
 	}
 }
 
@@ -231,7 +231,7 @@ func (j *judge) fingerprint() string {
 }
 
 // status is what the status tool and zeph://status tell.
-func (e *engine) status() session.Status {
+func (e *engine) status(ctx context.Context) session.Status {
 	st := session.Status{
 		Version: version, Uptime: time.Since(e.started).Round(time.Second).String(), Workspace: e.workspace.Roots(),
 		Gates: e.chain.Names(), Calls: e.pipeline.Stats(), Warnings: e.warnings,
@@ -239,7 +239,7 @@ func (e *engine) status() session.Status {
 	for _, t := range e.registry.List() {
 		st.Tools = append(st.Tools, t.Name)
 	}
-	r := e.sandbox.Probe(context.Background())
+	r := e.sandbox.Probe(ctx)
 	st.Sandbox = session.Sandbox{Mode: r.Mode, Level: r.Level, Network: "off", Missing: r.Missing}
 	if !e.sandbox.Confined() {
 		st.Sandbox.Network = "host"
@@ -254,7 +254,7 @@ func (e *engine) ready() error { return e.sandbox.Probe(context.Background()).Er
 func (e *engine) endSession(id string) {
 	e.sandbox.End(id)
 	if err := e.workspace.DropScratch(id); err != nil {
-		e.log.Warn("session left something behind", "error", err) //nolint:sloglint // the session, and with it every context, is over
+		e.log.Warn("session left something behind", "error", err)
 	}
 }
 

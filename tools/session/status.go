@@ -40,12 +40,12 @@ type Sandbox struct {
 
 // StatusTool tells a client what is in force. It is safe for concurrent use.
 type StatusTool struct {
-	source func() Status
+	source func(context.Context) Status
 }
 
 // NewStatus returns the status tool. source is called once a call and must not
 // be nil.
-func NewStatus(source func() Status) (*StatusTool, error) {
+func NewStatus(source func(context.Context) Status) (*StatusTool, error) {
 	if source == nil {
 		return nil, errors.New("status: no source")
 	}
@@ -68,12 +68,12 @@ func (*StatusTool) Facts(json.RawMessage) (call.Facts, error) {
 }
 
 // Run implements tools.Tool.
-func (t *StatusTool) Run(_ context.Context, a gates.Authorized) (call.Result, error) {
+func (t *StatusTool) Run(ctx context.Context, a gates.Authorized) (call.Result, error) {
 	var none args
 	if err := a.Decode(&none); err != nil {
 		return call.Result{}, err
 	}
-	s := t.source()
+	s := t.source(ctx)
 	structured, err := json.Marshal(s)
 	if err != nil {
 		return call.Result{}, fmt.Errorf("encode status: %w", err)

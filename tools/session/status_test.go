@@ -29,7 +29,7 @@ func TestStatusTellsWhatIsInForce(t *testing.T) {
 		Sandbox: session.Sandbox{Mode: "strict", Level: 3, Network: "off"},
 		Calls:   map[string]map[string]int{"ok": {"bash": 2}, "denied": {"bash": 1}}, Warnings: []string{"look out"},
 	}
-	tool, err := session.NewStatus(func() session.Status { return want })
+	tool, err := session.NewStatus(func(context.Context) session.Status { return want })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestStatusTellsWhatIsInForce(t *testing.T) {
 
 func TestStatusSchemaSnapshot(t *testing.T) {
 	t.Parallel()
-	tool, err := session.NewStatus(func() session.Status { return session.Status{} })
+	tool, err := session.NewStatus(func(context.Context) session.Status { return session.Status{} })
 	if err != nil {
 		t.Fatal(err)
 	}
