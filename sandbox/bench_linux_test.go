@@ -8,12 +8,22 @@ import (
 	"time"
 )
 
-// BenchmarkSpawn runs /bin/true plainly and confined in turns, so that both
+// BenchmarkSpawn runs a program plainly and confined in turns, so that both
 // see the same noise, and reports the middle of each.
 func BenchmarkSpawn(b *testing.B) {
 	w := newWorld(b, nil)
+	for name, argv := range map[string][]string{
+		"true": {"/bin/true"},
+		"bash": {"/bin/bash", "--noprofile", "--norc", "-c", "echo hi"},
+	} {
+		b.Run(name, func(b *testing.B) { w.spawn(b, argv) })
+	}
+}
+
+func (w world) spawn(b *testing.B, argv []string) {
+	b.Helper()
 	cmd := Command{
-		Session: "s", Scratch: w.scratch, Argv: []string{"/bin/true"}, Dir: w.root,
+		Session: "s", Scratch: w.scratch, Argv: argv, Dir: w.root,
 		Env: []string{"PATH=/usr/bin:/bin"}, MaxOutput: 1 << 10,
 	}
 	if _, err := w.sb.Run(b.Context(), cmd); err != nil {
@@ -23,8 +33,8 @@ func BenchmarkSpawn(b *testing.B) {
 	for b.Loop() {
 		var out, errOut bytes.Buffer
 		began := time.Now()
-		c := exec.Command("/bin/true")
-		c.Dir, c.Stdout, c.Stderr = w.root, &out, &errOut
+		c := exec.Command(argv[0], argv[1:]...)
+		c.Dir, c.Env, c.Stdout, c.Stderr = cmd.Dir, cmd.Env, &out, &errOut
 		if err := c.Run(); err != nil {
 			b.Fatal(err)
 		}
