@@ -189,7 +189,7 @@ func (s *Sandbox) runIn(ctx context.Context, ses *session, cmd Command) (Outcome
 // built is ours, a program that does not exist is the caller's.
 func (s *Sandbox) notStarted(end *stage.Exit) error {
 	switch end.Step {
-	case "tag", "set no_new_privs", "restrict file access", "drop capabilities", "filter system calls", "open /dev/null":
+	case "tag", "set no_new_privs", "restrict file access", "drop capabilities", "filter system calls":
 		return unavailable(end.Step, syscall.Errno(end.Errno))
 	}
 	return &StartError{Step: end.Step, Cause: syscall.Errno(end.Errno)}

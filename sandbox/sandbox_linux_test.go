@@ -457,6 +457,32 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// However early it is cancelled, a command ends, and soon.
+func TestCancelEarly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.need(t)
+	w.run(t, "true")
+	mark := "MARK=early-" + w.root
+	for i := range 40 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*50*time.Microsecond)
+		cmd := w.command("sleep 1014")
+		cmd.Env = append(cmd.Env, mark)
+		began := time.Now()
+		out, err := w.sb.Run(ctx, cmd)
+		cancel()
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("%d: took %v", i, took)
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) || err == nil && !out.Cancelled {
+			t.Errorf("%d: %+v, %v", i, out, err)
+		}
+	}
+	if n := sleepers(t, mark); n != 0 {
+		t.Errorf("%d processes are left", n)
+	}
+}
+
 // What a command leaves behind goes with it, and holds nobody up.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()

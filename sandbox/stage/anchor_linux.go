@@ -25,11 +25,13 @@ type anchor struct {
 	rules   int // Landlock ruleset
 	last    []unix.SockFilter
 	lastCap uintptr
+	null    int // /dev/null, every command's input
 
 	mu    sync.Mutex // also held while a process is made, so that none is reaped unknown
 	byPID map[int]*command
 	byID  map[uint64]*command
 	born  chan struct{} // something to reap may exist
+	jobs  chan job      // taken by a thread that stands by
 }
 
 // command is one running command.
@@ -49,7 +51,7 @@ func serve() {
 	a := &anchor{
 		conn:  conn{fd: ControlFD},
 		byPID: map[int]*command{}, byID: map[uint64]*command{},
-		born: make(chan struct{}, 1),
+		born: make(chan struct{}, 1), jobs: make(chan job),
 	}
 	buf, oob := make([]byte, MaxFrame), make([]byte, unix.CmsgSpace(8*4))
 	first, _ := a.recv(buf, oob)
@@ -68,6 +70,7 @@ func serve() {
 		unix.Exit(1)
 	}
 	go a.reap()
+	go a.standBy()
 	a.send(&Ready{LandlockABI: abi})
 	for {
 		m, fds := a.recv(buf, oob)
@@ -76,7 +79,7 @@ func serve() {
 			if len(fds) != 2 {
 				unix.Exit(1)
 			}
-			go a.start(m, fds)
+			a.start(m, fds)
 		case *Stop:
 			go a.stop(m)
 		default:
@@ -96,13 +99,19 @@ func (a *anchor) prepare() (uint32, error) {
 	}
 	if a.setup.Open {
 		a.gone = a.killDescendants
-		return 0, at("adopt orphans", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return 0, at("adopt orphans", err)
+		}
+		return 0, a.openNull()
 	}
 	if err := loopback(); err != nil {
 		return 0, err
 	}
 	b := builder{setup: a.setup}
 	if err := b.build(); err != nil {
+		return 0, err
+	}
+	if err := a.openNull(); err != nil {
 		return 0, err
 	}
 	abi, err := a.landlock()
@@ -124,6 +133,11 @@ func (a *anchor) prepare() (uint32, error) {
 		return abi, at("become opaque", err)
 	}
 	return abi, at("filter system calls", installFilter(filter, unix.SECCOMP_FILTER_FLAG_TSYNC))
+}
+
+func (a *anchor) openNull() (err error) {
+	a.null, err = unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	return at("open /dev/null", err)
 }
 
 // limit sets what every command inherits.
@@ -155,20 +169,61 @@ func (a *anchor) limit() error {
 	return nil
 }
 
-// start runs one command from a thread that is restricted first and destroyed
-// after: a thread that ends locked does not go back to the runtime.
+// job is a command to be started.
+type job struct {
+	c     *command
+	start *Start
+	fds   []int
+}
+
+// start has a command started: by the thread that waits for one, restricted
+// already, or else by a new one.
 func (a *anchor) start(m *Start, fds []int) {
+	j := job{c: &command{id: m.ID, tag: -1}, start: m, fds: fds}
+	a.mu.Lock()
+	a.byID[m.ID] = j.c // known from now on, so that it can be stopped
+	a.mu.Unlock()
+	select {
+	case a.jobs <- j:
+	default:
+		go a.begin(j, nil)
+	}
+}
+
+// standBy restricts a thread ahead of time, because that takes a while, and
+// keeps it for the next command; it shares its restrictions with nobody until
+// then. Afterwards another one stands by.
+func (a *anchor) standBy() {
 	runtime.LockOSThread()
-	c := &command{id: m.ID, tag: -1}
-	step, err := a.spawn(c, m, fds)
-	for _, fd := range fds {
+	r := a.restrict()
+	j := <-a.jobs
+	a.begin(j, &r)
+	go a.standBy()
+}
+
+// begin starts one command from a thread that is restricted first and destroyed
+// after: a thread that ends locked does not go back to the runtime.
+func (a *anchor) begin(j job, r *restricted) {
+	runtime.LockOSThread()
+	if r == nil {
+		now := a.restrict()
+		r = &now
+	}
+	step, err := r.step, r.err
+	if err == nil {
+		step, err = a.spawn(j, r)
+	}
+	for _, fd := range j.fds {
 		_ = unix.Close(fd)
 	}
 	if err != nil {
-		if c.tag >= 0 {
-			_ = unix.Close(c.tag)
+		a.mu.Lock()
+		delete(a.byID, j.c.id)
+		a.mu.Unlock()
+		if r.tag >= 0 {
+			_ = unix.Close(r.tag)
 		}
-		a.send(&Exit{ID: m.ID, Step: step, Errno: errnoOf(err)})
+		a.send(&Exit{ID: j.c.id, Step: step, Errno: errnoOf(err)})
 		return
 	}
 	select {
@@ -177,17 +232,9 @@ func (a *anchor) start(m *Start, fds []int) {
 	}
 }
 
-func (a *anchor) spawn(c *command, m *Start, fds []int) (string, error) {
-	null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "open /dev/null", err
-	}
-	defer unix.Close(null) //nolint:errcheck // nothing was written through it
-	if !a.setup.Open {
-		if step, err := a.restrict(c); err != nil {
-			return step, err
-		}
-	}
+func (a *anchor) spawn(j job, r *restricted) (string, error) {
+	m, c := j.start, j.c
+	var err error
 	if st, err := os.Stat(m.Dir); err != nil {
 		return "enter " + m.Dir, err
 	} else if !st.IsDir() {
@@ -204,10 +251,11 @@ func (a *anchor) spawn(c *command, m *Start, fds []int) (string, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	c.tag, c.tagInode = r.tag, r.inode
 	lift := a.limitProcesses()
 	pid, err := syscall.ForkExec(path, m.Argv, &syscall.ProcAttr{
 		Dir: m.Dir, Env: m.Env,
-		Files: []uintptr{uintptr(null), uintptr(fds[0]), uintptr(fds[1])},
+		Files: []uintptr{uintptr(a.null), uintptr(j.fds[0]), uintptr(j.fds[1])},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	lift(pid)
@@ -215,7 +263,10 @@ func (a *anchor) spawn(c *command, m *Start, fds []int) (string, error) {
 		return "run " + path, err
 	}
 	c.pid = pid
-	a.byPID[pid], a.byID[c.id] = c, c
+	a.byPID[pid] = c
+	if c.stopping {
+		go a.terminate(c) // it was asked for before there was anything to stop
+	}
 	return "", nil
 }
 
@@ -238,45 +289,59 @@ func (a *anchor) limitProcesses() func(pid int) {
 	}
 }
 
+// restricted is a thread that has given up its rights, or could not.
+type restricted struct {
+	tag   int // descriptor of its UTS namespace; -1 without walls
+	inode uint64
+	step  string
+	err   error
+}
+
 // restrict gives the calling thread, and all it starts, no way back: the tag
 // first, then everything that takes rights away.
-func (a *anchor) restrict(c *command) (string, error) {
-	if err := unix.Unshare(unix.CLONE_NEWUTS); err != nil {
-		return "tag", err
+func (a *anchor) restrict() restricted {
+	r := restricted{tag: -1}
+	if a.setup.Open {
+		return r
 	}
-	fd, err := unix.Open("/proc/thread-self/ns/uts", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "tag", err
-	}
-	c.tag = fd
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return "tag", err
+	for _, s := range []struct {
+		step string
+		do   func() error
+	}{
+		{"tag", func() error { return unix.Unshare(unix.CLONE_NEWUTS) }},
+		{"tag", func() (err error) {
+			r.tag, err = unix.Open("/proc/thread-self/ns/uts", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			return err
+		}},
+		{"tag", func() error { return unix.Fstat(r.tag, &st) }},
+		{"set no_new_privs", func() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }},
+		{"restrict file access", func() error { return restrictSelf(a.rules) }},
+		{"drop capabilities", a.dropCapabilities},
+		{"filter system calls", func() error { return installFilter(a.last, 0) }},
+	} {
+		if r.err = s.do(); r.err != nil {
+			r.step = s.step
+			return r
+		}
 	}
-	c.tagInode = st.Ino
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return "set no_new_privs", err
-	}
-	if err := restrictSelf(a.rules); err != nil {
-		return "restrict file access", err
-	}
+	r.inode = st.Ino
+	return r
+}
+
+// dropCapabilities takes every capability from the calling thread, for good.
+func (a *anchor) dropCapabilities() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return "drop capabilities", err
+		return err
 	}
 	for cp := range a.lastCap {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, cp, 0, 0, 0); err != nil {
-			return "drop capabilities", err
+			return err
 		}
 	}
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
-	if err := unix.Capset(&hdr, &none[0]); err != nil {
-		return "drop capabilities", err
-	}
-	if err := installFilter(a.last, 0); err != nil {
-		return "filter system calls", err
-	}
-	return "", nil
+	return unix.Capset(&hdr, &none[0])
 }
 
 // find resolves a program name the way a shell would, with the command's own

@@ -85,14 +85,22 @@ func (a *anchor) stop(m *Stop) {
 	}
 	c.stopping = true
 	c.force = time.Now().Add(time.Duration(m.GraceMS) * time.Millisecond)
+	started := c.pid > 0
 	a.mu.Unlock()
+	if started {
+		a.terminate(c)
+	}
+}
+
+// terminate carries out a stop of a command that has been started.
+func (a *anchor) terminate(c *command) {
 	for _, pid := range a.left(c) {
 		_ = unix.Kill(pid, unix.SIGTERM)
 		_ = unix.Kill(pid, unix.SIGCONT)
 	}
 	time.Sleep(time.Until(c.force))
 	a.mu.Lock()
-	running := a.byID[m.ID] == c
+	running := a.byID[c.id] == c
 	a.mu.Unlock()
 	if running {
 		a.kill(c)
