@@ -58,21 +58,14 @@ func reaches(calls map[string][]edge, from, to string, seen map[string]bool) boo
 // collectCalls reports every call of a known function below a node.
 func collectCalls(n syntax.Node, copies bool, bodies map[string]*syntax.FuncDecl, emit func(edge)) {
 	syntax.Walk(n, func(m syntax.Node) bool {
-		if m == n && !isBranch(m) {
-			return true
-		}
 		switch x := m.(type) {
 		case *syntax.Stmt:
-			if x.Background && x.Cmd != nil && x != n {
-				collectCalls(x.Cmd, true, bodies, emit)
-				return false
-			}
 			if x.Background && x.Cmd != nil {
 				collectCalls(x.Cmd, true, bodies, emit)
 				return false
 			}
 		case *syntax.BinaryCmd:
-			if (x.Op == syntax.Pipe || x.Op == syntax.PipeAll) && !copies {
+			if !copies && isPipe(x) {
 				collectCalls(x.X, true, bodies, emit)
 				collectCalls(x.Y, true, bodies, emit)
 				return false
@@ -83,21 +76,19 @@ func collectCalls(n syntax.Node, copies bool, bodies map[string]*syntax.FuncDecl
 				return false
 			}
 		case *syntax.CallExpr:
-			if len(x.Args) > 0 {
-				if name := x.Args[0].Lit(); bodies[name] != nil {
-					emit(edge{to: name, copies: copies})
-				}
+			if name := firstWord(x); bodies[name] != nil {
+				emit(edge{to: name, copies: copies})
 			}
 		}
 		return true
 	})
 }
 
-func isBranch(n syntax.Node) bool {
-	switch n.(type) {
-	case *syntax.Stmt, *syntax.BinaryCmd, *syntax.CoprocClause, *syntax.CallExpr:
-		return true
-	default:
-		return false
+func isPipe(x *syntax.BinaryCmd) bool { return x.Op == syntax.Pipe || x.Op == syntax.PipeAll }
+
+func firstWord(x *syntax.CallExpr) string {
+	if len(x.Args) == 0 {
+		return ""
 	}
+	return x.Args[0].Lit()
 }

@@ -1,6 +1,7 @@
 package shellast
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
@@ -81,30 +82,21 @@ func runsConfig(key string) bool {
 	switch k {
 	case "core.sshcommand", "core.pager", "core.editor", "core.fsmonitor", "core.askpass", "core.gitproxy", "core.alternaterefscommand",
 		"diff.external", "sequence.editor", "gpg.program", "gpg.ssh.program", "gpg.x509.program", "credential.helper",
-		"interactive.difffilter", "uploadpack.packobjectshook", "ssh.variant", "man.viewer", "sendemail.smtpserver", "gc.recentobjectshook":
-		return k != "ssh.variant"
+		"interactive.difffilter", "uploadpack.packobjectshook", "man.viewer", "sendemail.smtpserver", "gc.recentobjectshook":
+		return true
 	}
 	section, rest, _ := strings.Cut(k, ".")
 	last := rest[strings.LastIndexByte(rest, '.')+1:]
 	switch section {
 	case "alias", "pager":
 		return true
-	case "diff":
-		return last == "command" || last == "textconv"
-	case "merge":
-		return last == "driver"
-	case "filter":
-		return last == "clean" || last == "smudge" || last == "process"
-	case "difftool", "mergetool", "browser", "man":
-		return last == "cmd" || last == "path"
-	case "credential":
-		return last == "helper"
-	case "remote":
-		return last == "uploadpack" || last == "receivepack"
-	case "trailer":
-		return last == "command" || last == "cmd"
-	case "submodule":
-		return last == "update"
+	case "diff", "merge", "filter", "difftool", "mergetool", "browser", "man", "credential", "remote", "trailer", "submodule":
+		switch section + " " + last {
+		case "diff command", "diff textconv", "merge driver", "filter clean", "filter smudge", "filter process",
+			"difftool cmd", "difftool path", "mergetool cmd", "mergetool path", "browser cmd", "browser path", "man cmd", "man path",
+			"credential helper", "remote uploadpack", "remote receivepack", "trailer command", "trailer cmd", "submodule update":
+			return true
+		}
 	}
 	return false
 }
@@ -210,47 +202,46 @@ func (v *gitCall) flags() []string {
 func (v *gitCall) runs() {
 	w, st := v.w, v.st
 	for _, o := range v.p.opts {
-		switch o.name {
-		case "--upload-pack", "--receive-pack", "--open-files-in-pager", "--extcmd", "--exec", "-x":
-			if o.has && !(o.name == "-x" && v.verb != "rebase" && v.verb != "difftool") {
-				w.program(st.clone(), o.value, "git "+o.name)
-			}
-		case "-u":
-			if o.has {
-				w.program(st.clone(), o.value, "git --upload-pack")
-			}
-		case "--tree-filter", "--index-filter", "--msg-filter", "--env-filter", "--parent-filter", "--commit-filter", "--tag-name-filter":
-			if o.has {
-				w.program(st.clone(), o.value, "git filter-branch")
-			}
-		case "-c", "--config":
-			if o.has && v.verb == "clone" {
-				w.gitConfig(st, o.value, nil)
-			}
+		if o.has {
+			v.runsOption(o)
 		}
 	}
-	if v.verb == "grep" {
+	rest := v.p.rest
+	switch v.verb {
+	case "grep":
 		for _, a := range v.args {
 			if t := a.prefix(); strings.HasPrefix(t, "-O") && len(t) > 2 {
 				w.program(st.clone(), a.cut(2), "git grep -O")
 			}
 		}
-	}
-	rest := v.p.rest
-	switch {
-	case v.verb == "bisect" && len(rest) > 1 && rest[0].is("run"):
-		for i, a := range v.args {
-			if a.is("run") {
-				w.run(st.clone(), v.args[i+1:], "git bisect run")
-				break
-			}
+	case "bisect":
+		if i := slices.IndexFunc(v.args, func(a word) bool { return a.is("run") }); i >= 0 {
+			w.run(st.clone(), v.args[i+1:], "git bisect run")
 		}
-	case v.verb == "submodule" && len(rest) > 1 && rest[0].is("foreach"):
-		w.program(st.clone(), joined(rest[1:]), "git submodule foreach")
-	case v.verb == "filter-branch":
+	case "submodule":
+		if len(rest) > 1 && rest[0].is("foreach") {
+			w.program(st.clone(), joined(rest[1:]), "git submodule foreach")
+		}
+	case "filter-branch":
 		v.filterBranch()
-	case v.verb == "config":
+	case "config":
 		v.config()
+	}
+}
+
+// runsOption judges an option whose value git hands to a shell.
+func (v *gitCall) runsOption(o option) {
+	switch o.name {
+	case "--upload-pack", "--receive-pack", "--open-files-in-pager", "--extcmd", "--exec", "-x":
+		v.w.program(v.st.clone(), o.value, "git "+o.name)
+	case "-u":
+		v.w.program(v.st.clone(), o.value, "git --upload-pack")
+	case "--tree-filter", "--index-filter", "--msg-filter", "--env-filter", "--parent-filter", "--commit-filter", "--tag-name-filter":
+		v.w.program(v.st.clone(), o.value, "git filter-branch")
+	case "-c", "--config":
+		if v.verb == "clone" {
+			v.w.gitConfig(v.st, o.value, nil)
+		}
 	}
 }
 
@@ -305,50 +296,63 @@ func (v *gitCall) long(name string, least int) bool {
 
 // destroys notes what throws work away.
 func (v *gitCall) destroys() {
-	first := ""
-	if len(v.p.rest) > 0 {
-		first = v.p.rest[0].text()
-	}
 	force := v.p.has("-f") || v.long("--force", 4)
 	sub := ""
 	switch v.verb {
 	case "push":
 		v.push()
-	case "reset":
-		sub = pick(v.long("--hard", 4), "reset --hard")
-	case "clean":
-		sub = pick(force && !v.p.has("-n") && !v.long("--dry-run", 4), "clean -f")
 	case "checkout":
 		sub = v.checkout(force)
-	case "restore":
-		staged := v.p.has("-S") || v.long("--staged", 5)
-		sub = pick(!staged || v.p.has("-W") || v.long("--worktree", 4), "restore")
-	case "switch":
-		sub = pick(force || v.long("--discard-changes", 4), "switch --discard-changes")
-	case "branch":
-		sub = pick(v.p.has("-D") || force && (v.p.has("-d") || v.long("--delete", 5)), "branch -D")
-	case "rm":
-		sub = pick(v.p.has("-r") && !v.long("--cached", 4), "rm -r")
-	case "stash":
-		sub = pick(first == "drop" || first == "clear", "stash "+first)
-	case "worktree":
-		sub = pick(first == "remove" && force, "worktree remove -f")
 	case "filter-branch", "filter-repo":
 		sub = v.verb
-	case "reflog":
-		sub = pick(first == "expire" || first == "delete", "reflog "+first)
-	case "gc":
-		for _, o := range v.p.opts {
-			if o.name == "--prune" && o.has && o.value.is("now", "all") {
-				sub = "gc --prune=now"
-			}
-		}
-	case "update-ref":
-		sub = pick(v.p.has("-d") || v.long("--delete", 5), "update-ref -d")
+	case "stash", "worktree", "reflog":
+		sub = v.destroysIn(force)
+	default:
+		sub = v.destroysBy(force)
 	}
 	if sub != "" {
 		v.note(call.ActGit, sub)
 	}
+}
+
+// destroysIn names the destructive ones of the commands that have commands of
+// their own.
+func (v *gitCall) destroysIn(force bool) string {
+	if len(v.p.rest) == 0 {
+		return ""
+	}
+	switch sub := v.verb + " " + v.p.rest[0].text(); sub {
+	case "stash drop", "stash clear", "reflog expire", "reflog delete":
+		return sub
+	case "worktree remove":
+		return pick(force, sub+" -f")
+	}
+	return ""
+}
+
+// destroysBy names the option that makes a command destructive.
+func (v *gitCall) destroysBy(force bool) string {
+	switch v.verb {
+	case "reset":
+		return pick(v.long("--hard", 4), "reset --hard")
+	case "clean":
+		return pick(force && !v.p.has("-n") && !v.long("--dry-run", 4), "clean -f")
+	case "restore":
+		staged := v.p.has("-S") || v.long("--staged", 5)
+		return pick(!staged || v.p.has("-W") || v.long("--worktree", 4), "restore")
+	case "switch":
+		return pick(force || v.long("--discard-changes", 4), "switch --discard-changes")
+	case "branch":
+		return pick(v.p.has("-D") || force && (v.p.has("-d") || v.long("--delete", 5)), "branch -D")
+	case "rm":
+		return pick(v.p.has("-r") && !v.long("--cached", 4), "rm -r")
+	case "gc":
+		now := slices.ContainsFunc(v.p.opts, func(o option) bool { return o.name == "--prune" && o.has && o.value.is("now", "all") })
+		return pick(now, "gc --prune=now")
+	case "update-ref":
+		return pick(v.p.has("-d") || v.long("--delete", 5), "update-ref -d")
+	}
+	return ""
 }
 
 func pick(yes bool, s string) string {
@@ -390,16 +394,27 @@ func (v *gitCall) checkout(force bool) string {
 	if v.p.has("-b", "-B", "--orphan", "-t", "--track", "--detach", "-l") {
 		return ""
 	}
+	files := v.p.has("--ours", "--theirs", "--pathspec-from-file")
 	for i, x := range v.p.rest {
-		t := x.text()
-		if i > 0 || t == "." || strings.HasPrefix(t, "./") || strings.HasPrefix(t, ":") || v.p.has("--ours", "--theirs") || len(v.p.values("--pathspec-from-file")) > 0 {
-			return "checkout " + t
-		}
-		if p, ok := v.w.resolvePath(v.st, v.c, x, t, roleTest); ok && x.known() && t != "" && t != "-" && pathExists(p.Path) {
-			return "checkout " + t
+		if files || i > 0 || v.isFile(x) {
+			return "checkout " + x.text()
 		}
 	}
 	return ""
+}
+
+// isFile reports whether an operand of checkout is a file to be replaced, not
+// a branch.
+func (v *gitCall) isFile(x word) bool {
+	t := x.text()
+	switch {
+	case t == ".", strings.HasPrefix(t, "./"), strings.HasPrefix(t, ":"):
+		return true
+	case t == "", t == "-", !x.known():
+		return false
+	}
+	p, ok := v.w.resolvePath(v.st, v.c, x, t, roleTest)
+	return ok && pathExists(p.Path)
 }
 
 // paths counts operands that are paths. Revisions are not: a word must look
@@ -408,49 +423,30 @@ func (v *gitCall) paths() {
 	w, st, c, rest := v.w, v.st, v.c, v.p.rest
 	w.optionPaths(st, c, v.g, v.p)
 	switch v.verb {
-	case "commit", "tag", "notes", "config", "branch", "switch", "remote":
-		if v.verb != "remote" {
-			return
-		}
-	case "clone":
-		for i, x := range rest {
-			switch {
-			case i == 0:
-				w.guess(st, c, x)
-			case i == 1:
-				w.path(st, c, x, roleInto)
-			}
-		}
-		return
-	case "init":
-		for _, x := range rest {
-			w.path(st, c, x, roleInto)
-		}
-		return
+	case "commit", "tag", "notes", "config", "branch", "switch", "bisect", "submodule", "filter-branch":
+	case "clone", "init":
+		v.newRepository()
 	case "worktree":
 		if len(rest) > 1 && rest[0].is("add", "move") {
-			w.path(st, c, rest[len(rest[:2])-1], roleInto)
+			w.path(st, c, rest[1], roleInto)
 		}
-		return
 	case "mv":
 		_ = transfer(w, st, &cmd{name: "git mv", pos: c.pos, args: rest}, roleMove, roleLink)
-		return
 	case "rm":
 		if !v.long("--cached", 4) {
-			for _, x := range rest {
-				w.path(st, c, x, roleDelete)
-			}
+			w.roles(st, c, []string{"d*"}, rest)
 		}
-		return
 	case "bundle":
-		if len(rest) > 1 && rest[0].is("create") {
-			w.path(st, c, rest[1], roleWrite)
-			return
-		}
-	case "bisect", "submodule", "filter-branch":
-		return
+		w.roles(st, c, []string{"-", "w"}, rest)
+	default:
+		w.roles(st, c, []string{"g*"}, rest)
 	}
-	for _, x := range rest {
-		w.guess(st, c, x)
+}
+
+func (v *gitCall) newRepository() {
+	pattern := []string{"i"}
+	if v.verb == "clone" {
+		pattern = []string{"g", "i"}
 	}
+	v.w.roles(v.st, v.c, pattern, v.p.rest)
 }

@@ -250,6 +250,10 @@ func (w *walker) declaredWord(st *state, f word, how string, evaluated bool) {
 		w.codeVar(st, name, f.cut(strings.IndexByte(f.prefix(), '=')+1))
 		return
 	}
+	if how == "export" && !f.known() {
+		st.voidAll() // export takes no subscript, so nothing is evaluated
+		return
+	}
 	w.name(st, f)
 }
 

@@ -27,87 +27,83 @@ func awk(w *walker, st *state, c *cmd) output {
 	return output{}
 }
 
-// awkProgram finds literal commands: system("…"), "…" | getline, print | "…",
-// and files print > "…".
+// awkProgram finds commands: system("…"), "…" | getline and print | "…", and
+// files print > "…". What is not a literal there is unknown.
 func (w *walker) awkProgram(st *state, c *cmd, v word) {
 	if len(v.cons) > 0 && !v.known() && len(v.segs) == 1 {
 		w.code(v.cons, v.src, "the program given to "+c.name+" is not known before it runs", v.pos)
 		return
 	}
-	s := awkScanner{text: v.text()}
-	for s.next() {
-		switch {
-		case s.before("system("), s.before("|"), s.before("|&"), s.after("|") && !s.after("||"):
-			w.program(st.clone(), plain(s.str, v.pos), c.name)
-		case s.before(">"), s.before(">>"):
-			if strings.Contains(s.before1(), "print") {
-				w.path(st, c, plain(s.str, v.pos), roleRedirect)
-			}
-		case s.before("<") && strings.Contains(s.before1(), "getline"):
-			w.path(st, c, plain(s.str, v.pos), roleRead)
-		}
+	a := &awkCode{w: w, st: st, c: c, v: v, tokens: awkTokens(v.text())}
+	for i := range a.tokens {
+		a.at(i)
 	}
 }
 
-// awkScanner walks the string literals of an awk program. Regular expressions
-// and comments are skipped.
-type awkScanner struct {
-	text       string
-	at         int
-	str        string // the literal
-	start, end int
+// awkToken is one token of an awk program.
+type awkToken struct {
+	text    string
+	literal bool // a string; text is its value
 }
 
-func (s *awkScanner) next() bool {
-	prev := byte('{') // where a slash starts a regular expression
-	for s.at < len(s.text) {
-		ch := s.text[s.at]
+// awkTokens takes a program apart. Regular expressions and comments yield
+// nothing that could be taken for code.
+func awkTokens(s string) []awkToken {
+	var out []awkToken
+	regexMay := true // a slash starts a regular expression here
+	for i := 0; i < len(s); {
+		ch := s[i]
 		switch {
-		case ch == '"':
-			s.literal()
-			return true
-		case ch == '#':
-			for s.at < len(s.text) && s.text[s.at] != '\n' {
-				s.at++
-			}
-		case ch == '/' && strings.IndexByte("({,;!~&|=?:\n", prev) >= 0:
-			s.regex()
-			prev = ')'
-		default:
-			if ch != ' ' && ch != '\t' {
-				prev = ch
-			}
-			s.at++
-		}
-	}
-	return false
-}
-
-func (s *awkScanner) literal() {
-	s.start = s.at
-	var b strings.Builder
-	i := s.at + 1
-	for i < len(s.text) && s.text[i] != '"' {
-		if s.text[i] == '\\' && i+1 < len(s.text) {
+		case ch == ' ' || ch == '\t':
 			i++
-			if c, ok := simpleEscape(s.text[i]); ok {
+			continue
+		case ch == '"':
+			text, n := awkString(s[i:])
+			out = append(out, awkToken{text: text, literal: true})
+			i, regexMay = i+n, false
+			continue
+		case ch == '#':
+			if j := strings.IndexByte(s[i:], '\n'); j >= 0 {
+				i += j
+			} else {
+				i = len(s)
+			}
+			continue
+		case ch == '/' && regexMay:
+			i += awkRegex(s[i:])
+			out = append(out, awkToken{text: "/re/"})
+			regexMay = false
+			continue
+		}
+		n := awkWord(s[i:])
+		out = append(out, awkToken{text: s[i : i+n]})
+		regexMay = strings.Contains("({,;!~&|=?:\n", s[i:i+1])
+		i += n
+	}
+	return out
+}
+
+func awkString(s string) (string, int) {
+	var b strings.Builder
+	i := 1
+	for ; i < len(s) && s[i] != '"'; i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			i++
+			if c, ok := simpleEscape(s[i]); ok {
 				b.WriteByte(c)
-				i++
 				continue
 			}
 		}
-		b.WriteByte(s.text[i])
-		i++
+		b.WriteByte(s[i])
 	}
-	s.str, s.end = b.String(), min(i+1, len(s.text))
-	s.at = s.end
+	return b.String(), min(i+1, len(s))
 }
 
-func (s *awkScanner) regex() {
-	i := s.at + 1
+func awkRegex(s string) int {
 	class := false
-	for i < len(s.text) && (s.text[i] != '/' || class) && s.text[i] != '\n' {
-		switch s.text[i] {
+	i := 1
+	for ; i < len(s) && (s[i] != '/' || class) && s[i] != '\n'; i++ {
+		switch s[i] {
 		case '\\':
 			i++
 		case '[':
@@ -115,35 +111,113 @@ func (s *awkScanner) regex() {
 		case ']':
 			class = false
 		}
-		i++
 	}
-	s.at = min(i+1, len(s.text))
+	return min(i+1, len(s))
 }
 
-// before reports whether the code before the literal ends with t.
-func (s *awkScanner) before(t string) bool {
-	code := strings.TrimRight(s.text[:s.start], " \t(")
-	if strings.HasSuffix(t, "(") {
-		code = strings.ReplaceAll(strings.TrimRight(s.text[:s.start], " \t"), " (", "(")
-		return strings.HasSuffix(code, t)
+// awkWord is the length of the name or operator at the start of s.
+func awkWord(s string) int {
+	n := 0
+	for n < len(s) && (s[n] == '_' || s[n]|0x20 >= 'a' && s[n]|0x20 <= 'z' || s[n] >= '0' && s[n] <= '9') {
+		n++
 	}
-	if t == "|" && strings.HasSuffix(code, "||") {
-		return false
+	if n > 0 {
+		return n
 	}
-	if t == ">" && strings.HasSuffix(code, ">>") {
-		return false
+	for _, op := range []string{"||", "&&", "|&", ">>"} {
+		if strings.HasPrefix(s, op) {
+			return len(op)
+		}
 	}
-	return strings.HasSuffix(code, t)
+	return 1
 }
 
-// before1 is the statement the literal stands in, up to it.
-func (s *awkScanner) before1() string {
-	code := s.text[:s.start]
-	return code[strings.LastIndexAny(code, ";{}\n")+1:]
+// awkCode is one program in the middle of being judged.
+type awkCode struct {
+	w      *walker
+	st     *state
+	c      *cmd
+	v      word
+	tokens []awkToken
 }
 
-func (s *awkScanner) after(t string) bool {
-	return strings.HasPrefix(strings.TrimLeft(s.text[s.end:], " \t)"), t)
+func (a *awkCode) token(i int) awkToken {
+	if i < 0 || i >= len(a.tokens) {
+		return awkToken{}
+	}
+	return a.tokens[i]
+}
+
+func (a *awkCode) at(i int) {
+	if a.tokens[i].literal {
+		return
+	}
+	switch a.tokens[i].text {
+	case "system":
+		if a.is(i+1, "(") {
+			a.command(i + 2)
+		}
+	case "|", "|&":
+		if a.is(i+1, "getline") {
+			a.command(i - 1)
+			return
+		}
+		a.command(i + 1)
+	case ">", ">>":
+		if a.token(i+1).literal && a.printing(i) {
+			a.w.path(a.st, a.c, plain(a.token(i+1).text, a.v.pos), roleRedirect)
+		}
+	case "<":
+		if a.token(i+1).literal && (a.is(i-1, "getline") || a.is(i-2, "getline")) {
+			a.w.path(a.st, a.c, plain(a.token(i+1).text, a.v.pos), roleRead)
+		}
+	}
+}
+
+func (a *awkCode) is(i int, text string) bool {
+	t := a.token(i)
+	return !t.literal && t.text == text
+}
+
+// printing reports whether the statement before token i prints.
+func (a *awkCode) printing(i int) bool {
+	for i--; i >= 0; i-- {
+		switch t := a.tokens[i]; {
+		case t.literal:
+		case t.text == "print" || t.text == "printf":
+			return true
+		case strings.Contains(";{}\n", t.text):
+			return false
+		}
+	}
+	return false
+}
+
+// command judges the command at token i: a literal on its own is read again, a
+// literal that goes on is partly unknown, and anything else is unknown.
+func (a *awkCode) command(i int) {
+	t := a.token(i)
+	switch {
+	case t.literal && a.ends(i+1) && a.starts(i-1):
+		a.w.program(a.st.clone(), plain(t.text, a.v.pos), a.c.name)
+	case t.literal:
+		x := word{pos: a.v.pos, src: a.v.src, segs: []seg{{text: t.text, known: true, quoted: true}, {text: "…", quoted: true}}}
+		a.w.program(a.st.clone(), x, a.c.name)
+	default:
+		a.w.code(nil, a.v.src, "the command "+a.c.name+" runs is not known before it runs", a.v.pos)
+	}
+}
+
+// ends reports whether an expression ends before token i.
+func (a *awkCode) ends(i int) bool {
+	t := a.token(i)
+	return t.text == "" && !t.literal || !t.literal && strings.Contains(");}\n|,|&", t.text)
+}
+
+// starts reports whether an expression starts after token i.
+func (a *awkCode) starts(i int) bool {
+	t := a.token(i)
+	return t.text == "" && !t.literal || !t.literal && strings.Contains("(;{}\n||&&|&", t.text)
 }
 
 // sed judges e and w commands, and -i.
