@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -42,10 +43,16 @@ func newServe(s streams, f *flags) *cobra.Command {
 // handshake. A call does not wait for it: it probes itself.
 const probeAfter = 25 * time.Millisecond
 
+// gcPercent lets the heap grow further between collections than the runtime's
+// default: the live heap is a few MiB, so collecting often costs more than the
+// memory is worth.
+const gcPercent = 300
+
 // serve runs the server until the client or a signal ends it. The sandbox is
 // probed beside it, so the first answer does not wait; when it refuses, the
 // server ends before any call has run.
 func (f *flags) serve(ctx context.Context, s streams, transport, listen string) (err error) {
+	debug.SetGCPercent(gcPercent)
 	e, err := f.engine(s)
 	if err != nil {
 		return err
