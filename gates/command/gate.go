@@ -186,34 +186,33 @@ func (g *Gate) isBlocked(c call.Command) string {
 			return pattern
 		}
 	}
+	key := n
 	switch {
-	case strings.HasPrefix(n, "mkfs.") && (g.blocked["mkfs"] || g.blocked[n]):
-		return n
+	case strings.HasPrefix(n, "mkfs.") && !g.blocked[n]:
+		key = "mkfs"
 	case n == "nc.traditional" || n == "nc.openbsd":
-		n = "nc"
+		key = "nc"
 	}
-	if !g.blocked[n] {
+	byOperator := slices.ContainsFunc(g.cfg.BlockedCommands, func(s string) bool { return name(s) == key })
+	if !g.blocked[key] || !byOperator && !harmful(key, c.Argv[min(1, len(c.Argv)):]) {
 		return ""
 	}
-	if slices.ContainsFunc(g.cfg.BlockedCommands, func(s string) bool { return name(s) == n }) {
-		return n
-	}
-	args := c.Argv[min(1, len(c.Argv)):]
-	switch n {
-	case "init":
-		if !slices.ContainsFunc(args, func(a string) bool { return a == "0" || a == "6" }) {
-			return ""
-		}
-	case "systemctl":
-		if !slices.ContainsFunc(args, func(a string) bool { return a == "poweroff" || a == "reboot" || a == "halt" }) {
-			return ""
-		}
-	case "dd":
-		if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "if=") || strings.HasPrefix(a, "of=") }) {
-			return ""
-		}
-	}
 	return n
+}
+
+// harmful reports whether the operands make a built-in name one that is never
+// run.
+func harmful(n string, args []string) bool {
+	return n != "init" && n != "systemctl" && n != "dd" || slices.ContainsFunc(args, func(a string) bool {
+		switch n {
+		case "init":
+			return a == "0" || a == "6"
+		case "systemctl":
+			return a == "poweroff" || a == "reboot" || a == "halt"
+		default:
+			return strings.HasPrefix(a, "if=") || strings.HasPrefix(a, "of=")
+		}
+	})
 }
 
 // acts judges what commands destroy.
@@ -255,14 +254,13 @@ func (g *Gate) acts(out []finding, f *call.Facts) []finding {
 }
 
 func actReason(a call.Act) string {
-	switch a.Kind {
-	case call.ActRemove:
-		return "rm deletes what cannot be got back"
-	case call.ActTruncate:
-		return "truncate cuts files"
-	default:
+	if a.Kind == call.ActPush {
 		return "this push (" + a.Sub + ") rewrites or deletes what others have"
 	}
+	if a.Kind == call.ActTruncate {
+		return "truncate cuts files"
+	}
+	return "rm deletes what cannot be got back"
 }
 
 // constructs judges what a rule may ask about. The sandbox answers for a

@@ -19,7 +19,7 @@ type patterns struct {
 // compile reads confirm_patterns. Names of built-in rules stand for the whole
 // rule, whatever the spelling of the command.
 func compile(list []string) patterns {
-	p := patterns{constructs: map[string]bool{}, acts: map[call.ActKind]bool{}, sql: map[string]bool{}}
+	p := patterns{constructs: map[string]bool{}, acts: make(map[call.ActKind]bool), sql: map[string]bool{}}
 	for _, raw := range list {
 		t := strings.ToLower(strings.Join(strings.Fields(raw), " "))
 		if kind := constructKind(t); kind != "" {

@@ -35,20 +35,17 @@ func pipesIntoShell(f *call.Facts) bool {
 }
 
 func suggestAct(a call.Act) string {
-	switch a.Kind {
-	case call.ActRemove:
-		if a.Sub != "" && strings.Contains(a.Text, "*") {
-			return "name the files, or a concrete sub-directory"
-		}
+	switch {
+	case a.Kind == call.ActRemove && a.Sub != "" && strings.Contains(a.Text, "*"):
+		return "name the files, or a concrete sub-directory"
+	case a.Kind == call.ActRemove:
 		return "use the delete_path tool, or move the file aside"
-	case call.ActPush:
+	case a.Kind == call.ActPush:
 		return "push a new branch instead"
-	case call.ActMassChange:
-		if strings.Contains(a.Text, "777") {
-			return "use 755 for folders and programs, 644 for files"
-		}
+	case a.Kind == call.ActMassChange && strings.Contains(a.Text, "777"):
+		return "use 755 for folders and programs, 644 for files"
+	case a.Kind == call.ActMassChange:
 		return "list what would change first"
-	default:
-		return "write a new file instead"
 	}
+	return "write a new file instead"
 }

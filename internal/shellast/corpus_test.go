@@ -51,11 +51,11 @@ func TestMore(t *testing.T) {
 	}
 }
 
-func lines(t testing.TB, file string) []string {
-	t.Helper()
+func lines(tb testing.TB, file string) []string {
+	tb.Helper()
 	in, err := os.Open(file)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer func() { _ = in.Close() }()
 	sc := bufio.NewScanner(in)
@@ -65,7 +65,7 @@ func lines(t testing.TB, file string) []string {
 		out = append(out, sc.Text())
 	}
 	if err := sc.Err(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return out
 }

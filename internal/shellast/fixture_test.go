@@ -43,7 +43,7 @@ func fixtureBase(tb testing.TB) string {
 		if bad {
 			continue
 		}
-		d, err := os.MkdirTemp(c, ".probe-")
+		d, err := os.MkdirTemp(c, ".probe-") //nolint:usetesting // it has to lie outside /tmp
 		if err == nil {
 			_ = os.Remove(d)
 			return c
@@ -55,7 +55,7 @@ func fixtureBase(tb testing.TB) string {
 
 func newFixture(tb testing.TB, cfg command.Config, posture command.Posture) *fixture {
 	tb.Helper()
-	base, err := os.MkdirTemp(fixtureBase(tb), ".tmp-")
+	base, err := os.MkdirTemp(fixtureBase(tb), ".tmp-") //nolint:usetesting // it has to lie outside /tmp
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -337,6 +337,16 @@ func (v *gitCall) destroysBy(force bool) string {
 		return pick(v.long("--hard", 4), "reset --hard")
 	case "clean":
 		return pick(force && !v.p.has("-n") && !v.long("--dry-run", 4), "clean -f")
+	case "gc":
+		now := slices.ContainsFunc(v.p.opts, func(o option) bool { return o.name == "--prune" && o.has && o.value.is("now", "all") })
+		return pick(now, "gc --prune=now")
+	}
+	return v.destroysNames(force)
+}
+
+// destroysNames judges the commands that throw away what they are given.
+func (v *gitCall) destroysNames(force bool) string {
+	switch v.verb {
 	case "restore":
 		staged := v.p.has("-S") || v.long("--staged", 5)
 		return pick(!staged || v.p.has("-W") || v.long("--worktree", 4), "restore")
@@ -346,9 +356,6 @@ func (v *gitCall) destroysBy(force bool) string {
 		return pick(v.p.has("-D") || force && (v.p.has("-d") || v.long("--delete", 5)), "branch -D")
 	case "rm":
 		return pick(v.p.has("-r") && !v.long("--cached", 4), "rm -r")
-	case "gc":
-		now := slices.ContainsFunc(v.p.opts, func(o option) bool { return o.name == "--prune" && o.has && o.value.is("now", "all") })
-		return pick(now, "gc --prune=now")
 	case "update-ref":
 		return pick(v.p.has("-d") || v.long("--delete", 5), "update-ref -d")
 	}

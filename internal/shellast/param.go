@@ -119,65 +119,68 @@ func (b *builder) indirect(p *syntax.ParamExp, quoted bool, unknown seg) {
 
 // operator pushes ${name:-word} and its kin.
 func (b *builder) operator(p *syntax.ParamExp, quoted bool, unknown seg) {
-	name := p.Param.Value
-	v := b.st.get(name, b.w.a.r.Home())
-	op := p.Exp.Op
-	if op == syntax.OtherParamOps {
+	v := b.st.get(p.Param.Value, b.w.a.r.Home())
+	if p.Exp.Op == syntax.OtherParamOps {
 		if p.Exp.Word.Lit() == "P" {
 			b.w.prompt(b.st, v, unknown.text, b.w.pos(p))
 		}
 		b.push(unknown)
 		return
 	}
-	inner := b.inner(p.Exp.Word, quoted)
-	null := v.known && !v.array && v.text == ""
-	switch op {
-	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.ErrorUnset, syntax.ErrorUnsetOrNull,
-		syntax.AssignUnset, syntax.AssignUnsetOrNull:
-		colon := op == syntax.DefaultUnsetOrNull || op == syntax.AssignUnsetOrNull || op == syntax.ErrorUnsetOrNull
-		switch {
-		case v.known && !(null && colon):
-			b.value(v, unknown.text, quoted)
-			return
-		case null && inner.known():
-			b.text(inner.text(), quoted)
-			return
-		case op == syntax.AssignUnset || op == syntax.AssignUnsetOrNull:
-			b.st.void(name)
-		}
-	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
-		switch {
-		case null && op == syntax.AlternateUnsetOrNull:
-			return
-		case v.known && inner.known():
-			b.text(inner.text(), quoted)
-			return
-		}
-	default:
-		if v.known && !v.array && inner.known() && !inner.glob() && !strings.ContainsAny(inner.text(), "*?[\\") {
-			if t, ok := strip(op, v.text, inner.text()); ok {
-				b.text(t, quoted)
-				return
-			}
-		}
+	arg := b.inner(p.Exp.Word, quoted)
+	got, ok := operate(p.Exp.Op, v, arg)
+	if ok {
+		b.value(got, unknown.text, quoted)
+		return
+	}
+	if p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull {
+		b.st.void(p.Param.Value)
 	}
 	b.push(unknown)
 }
 
+// operate applies an operator to a value, as far as both are known.
+func operate(op syntax.ParExpOperator, v value, arg word) (value, bool) {
+	if !v.known {
+		return value{}, false
+	}
+	null := !v.array && v.text == ""
+	given := value{known: arg.known(), text: arg.text()}
+	switch op {
+	case syntax.DefaultUnset, syntax.ErrorUnset, syntax.AssignUnset:
+		return v, true
+	case syntax.DefaultUnsetOrNull, syntax.ErrorUnsetOrNull, syntax.AssignUnsetOrNull:
+		if null {
+			return given, given.known
+		}
+		return v, true
+	case syntax.AlternateUnset:
+		return given, given.known
+	case syntax.AlternateUnsetOrNull:
+		if null {
+			return v, true
+		}
+		return given, given.known
+	}
+	if v.array || !given.known || strings.ContainsAny(given.text, "*?[\\") {
+		return value{}, false
+	}
+	return strip(op, v.text, given.text)
+}
+
 // strip applies the operators that remove a fixed text or change letters.
-func strip(op syntax.ParExpOperator, s, arg string) (string, bool) {
+func strip(op syntax.ParExpOperator, s, arg string) (value, bool) {
 	switch op {
 	case syntax.RemSmallSuffix, syntax.RemLargeSuffix:
-		return strings.TrimSuffix(s, arg), true
+		return literal(strings.TrimSuffix(s, arg)), true
 	case syntax.RemSmallPrefix, syntax.RemLargePrefix:
-		return strings.TrimPrefix(s, arg), true
+		return literal(strings.TrimPrefix(s, arg)), true
 	case syntax.UpperAll:
-		return strings.ToUpper(s), arg == ""
+		return literal(strings.ToUpper(s)), arg == ""
 	case syntax.LowerAll:
-		return strings.ToLower(s), arg == ""
-	default:
-		return "", false
+		return literal(strings.ToLower(s)), arg == ""
 	}
+	return value{}, false
 }
 
 // inner evaluates a word inside ${…}. Within double quotes single quotes do not

@@ -155,16 +155,22 @@ func (w *walker) record(p call.Path, r role) {
 	w.f.Reads = append(w.f.Reads, p)
 }
 
+// dotted keeps a tilde that is left in a word from being a home: those that bash
+// expands were expanded already.
+func dotted(text string) string {
+	if strings.HasPrefix(text, "~") {
+		return "./" + text
+	}
+	return text
+}
+
 func (w *walker) resolvePath(st *state, c *cmd, x word, text string, r role) (call.Path, bool) {
 	if !strings.HasPrefix(text, "/") {
 		if st.cwd == "" {
 			return call.Path{}, false
 		}
-		if strings.HasPrefix(text, "~") {
-			text = "./" + text // an unquoted tilde was expanded already
-		}
 	}
-	p := w.a.r.Resolve(st.cwd, text, r.follows())
+	p := w.a.r.Resolve(st.cwd, dotted(text), r.follows())
 	if p.Path == "" {
 		return call.Path{}, false
 	}
@@ -264,26 +270,27 @@ func (w *walker) into(st *state, c *cmd, dest word, sources []word, r role, isDi
 		return
 	}
 	p := w.a.r.Resolve(st.cwd, text, true)
-	if !isDir && len(sources) < 2 && !strings.HasSuffix(text, "/") {
-		info, err := os.Stat(p.Path)
-		if err != nil || !info.IsDir() {
-			return
-		}
+	if !isDir && len(sources) < 2 && !strings.HasSuffix(text, "/") && !isFolder(p.Path) {
+		return
 	}
 	for _, s := range sources {
-		st2, whole, ok := fixed(s)
+		name, whole, ok := fixed(s)
 		if !ok || !whole {
 			continue
 		}
-		name := path.Base(path.Clean(st2))
-		if name == "." || name == ".." || name == "/" {
-			continue
-		}
-		q, ok := w.resolvePath(st, c, dest, p.Path+"/"+name, r)
-		if ok {
-			w.record(q, r)
+		switch name = path.Base(path.Clean(name)); name {
+		case ".", "..", "/":
+		default:
+			if q, ok := w.resolvePath(st, c, dest, p.Path+"/"+name, r); ok {
+				w.record(q, r)
+			}
 		}
 	}
+}
+
+func isFolder(p string) bool {
+	info, err := os.Stat(p)
+	return err == nil && info.IsDir()
 }
 
 // guess applies the rule for commands nobody has a row for: a word is a path
@@ -317,7 +324,7 @@ func (w *walker) guessAll(st *state, c *cmd, args []word) {
 		x := args[i]
 		pre := x.prefix()
 		switch {
-		case len(pre) < 2 || pre[0] != '-':
+		case len(pre) < 2, pre[0] != '-':
 			w.guess(st, c, x)
 		case pre == "-o" || pre == "-O" || isOutName(pre) && !strings.Contains(pre, "="):
 			if i+1 < len(args) && !strings.HasPrefix(args[i+1].prefix(), "-") {
@@ -383,7 +390,7 @@ func (w *walker) optionPaths(st *state, c *cmd, g grammar, p parsed) {
 		r, ok := g.valued[o.name]
 		switch {
 		case ok && r != roleNone:
-			if !(o.value.is("-") && (r == roleRead || r == roleWrite)) {
+			if !o.value.is("-") || r != roleRead && r != roleWrite {
 				w.path(st, c, o.value, r)
 			}
 		case !ok && isOutName(o.name):

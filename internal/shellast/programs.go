@@ -2,6 +2,7 @@ package shellast
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
@@ -22,7 +23,7 @@ func programs() map[string]handler {
 		"git": git, "npx": npx, "npm": npx, "pnpm": npx, "bunx": npx, "go": goTool, "sort": sortFiles, "ssh-keygen": sshKeygen,
 		"psql": sqlClient, "mysql": sqlClient, "mariadb": sqlClient, "sqlite3": sqlClient, "duckdb": sqlClient,
 		"sqlcmd": sqlClient, "clickhouse-client": sqlClient, "clickhouse": sqlClient,
-		"init": initCommand, "telinit": initCommand,
+		"init": ignore, "telinit": ignore, "deno": deno,
 	}
 	for _, n := range []string{"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "ugrep"} {
 		m[n] = grep
@@ -30,7 +31,7 @@ func programs() map[string]handler {
 	for _, n := range []string{"gzip", "bzip2", "xz", "zstd", "lz4", "pigz", "pbzip2", "lzma", "compress", "brotli", "gunzip", "bunzip2", "unxz", "unzstd", "unlzma", "uncompress"} {
 		m[n] = compress
 	}
-	for _, n := range []string{"python", "python2", "python3", "node", "nodejs", "perl", "ruby", "php", "lua", "luajit", "rscript", "deno", "bun", "pypy3", "tclsh", "osascript"} {
+	for _, n := range []string{"python", "python2", "python3", "node", "nodejs", "perl", "ruby", "php", "lua", "luajit", "rscript", "bun", "pypy3", "tclsh", "osascript"} {
 		m[n] = interpreter
 	}
 	for _, v := range []string{"8", "9", "10", "11", "12", "13", "14", "15"} {
@@ -38,8 +39,6 @@ func programs() map[string]handler {
 	}
 	return m
 }
-
-func initCommand(*walker, *state, *cmd) output { return output{} }
 
 // rm judges what is removed. Its own links are not followed.
 func rm(w *walker, st *state, c *cmd) output {
@@ -99,38 +98,34 @@ func (w *walker) destroys(st *state, text string, whole, force bool, x word) str
 	if st.cwd == "" && !strings.HasPrefix(text, "/") {
 		return ""
 	}
-	if strings.HasPrefix(text, "~") {
-		text = "./" + text
-	}
-	p := w.a.r.Resolve(st.cwd, text, strings.HasSuffix(text, "/"))
-	home := path.Clean(w.a.r.Home())
+	p := w.a.r.Resolve(st.cwd, dotted(text), strings.HasSuffix(text, "/"))
 	switch {
-	case p.Path == "":
+	case p.Path == "" || p.Place == call.PlaceUnknown:
 		return ""
 	case p.Path == "/":
 		return "the whole file system"
-	case p.Path == home:
+	case p.Path == path.Clean(w.a.r.Home()):
 		return "the home directory"
 	case p.Root && whole:
 		return "the workspace root"
-	case p.Place == call.PlaceUnknown:
-		return ""
 	case !p.Place.Writable() || p.Place == call.PlaceDevice:
 		return "a place outside the workspace"
 	case whole && w.holdsRoot(p.Path):
 		return "a folder that holds the workspace"
-	}
-	if !force {
-		return ""
-	}
-	rel := "/" + strings.ToLower(strings.TrimPrefix(p.Path, "/")) + "/"
-	if whole && (strings.HasSuffix(rel, "/.git/") || strings.Contains(rel, "/.git/worktrees/")) {
-		return ".git"
-	}
-	if !whole && (strings.HasSuffix(rel, "/.git/") || strings.Contains(rel, "/.git/worktrees/") || x.known() && matchesGlob(path.Clean(p.Path+"/"+path.Base(x.text())), p.Path+"/.git")) {
+	case force && namesGit(p.Path, whole, x):
 		return ".git"
 	}
 	return ""
+}
+
+// namesGit reports whether a delete names .git or the work trees it keeps. For
+// a pattern, p is the folder it is in.
+func namesGit(p string, whole bool, x word) bool {
+	rel := strings.ToLower(p) + "/"
+	if strings.HasSuffix(rel, "/.git/") || strings.Contains(rel, "/.git/worktrees/") {
+		return true
+	}
+	return !whole && x.known() && matchesGlob(path.Clean(p+"/"+path.Base(x.text())), p+"/.git")
 }
 
 func (w *walker) holdsRoot(p string) bool {
@@ -232,42 +227,40 @@ func (w *walker) linkTargets(st *state, c *cmd, targets []word) {
 }
 
 func changeMode(w *walker, st *state, c *cmd) output {
-	g := newGrammar("--reference=t --from")
 	args, mode := c.args, 1
 	if c.name == "chmod" {
-		// "chmod -x f": a mode may look like options.
-		args = nil
-		for _, a := range c.args {
-			if pre := a.prefix(); len(pre) > 1 && pre[0] == '-' && pre[1] != '-' && strings.Trim(pre[1:], "rwxXstugo,+=-") == "" {
-				mode = 0
-				continue
-			}
-			args = append(args, a)
-		}
+		args, mode = chmodArgs(c.args)
 	}
-	p := g.split(args)
+	p := newGrammar("--reference=t --from").split(args)
 	if p.has("--reference") {
 		mode = 0
 	}
-	recursive := false
-	for _, o := range p.opts {
-		recursive = recursive || o.name == "-R" || abbreviates(o.name, "--recursive", 5)
-	}
 	r := roleMode
-	if recursive {
+	if slices.ContainsFunc(p.opts, func(o option) bool { return o.name == "-R" || abbreviates(o.name, "--recursive", 5) }) {
 		r = roleModeAll
 		w.act(call.Act{Kind: call.ActMassChange, Name: c.name, Sub: "-R", Text: argText(c.name, c.args), Pos: c.pos})
 	}
-	for i, x := range p.rest {
-		if i < mode {
-			continue
-		}
-		if recursive && !x.known() {
+	for _, x := range p.rest[min(mode, len(p.rest)):] {
+		if r == roleModeAll && !x.known() {
 			w.unknownOperand(c, x)
 		}
 		w.path(st, c, x, r)
 	}
 	return output{}
+}
+
+// chmodArgs takes out a mode that looks like options, as in "chmod -x f", and
+// says how many operands are a mode.
+func chmodArgs(in []word) (args []word, mode int) {
+	mode = 1
+	for _, a := range in {
+		if pre := a.prefix(); len(pre) > 1 && pre[0] == '-' && pre[1] != '-' && strings.Trim(pre[1:], "rwxXstugo,+=-") == "" {
+			mode = 0
+			continue
+		}
+		args = append(args, a)
+	}
+	return args, mode
 }
 
 func truncate(w *walker, st *state, c *cmd) output {
@@ -309,12 +302,16 @@ func list(w *walker, st *state, c *cmd) output {
 // grep reads files; with -r folders, and the current one unasked.
 func grep(w *walker, st *state, c *cmd) output {
 	g := newGrammar("-e --regexp -f=r --file=r -A -B -C -m --after-context --before-context --context --max-count --include --exclude --exclude-dir --exclude-from=r --color --colour --label -d -D --directories --devices --binary-files -g --glob --iglob -t --type -T --type-not -j --threads --sort -M --max-columns --max-depth -r=- --replace --ignore-file=r --pre")
-	always := c.name == "rg" || c.name == "ag" || c.name == "ack" || c.name == "ugrep"
-	if !always {
+	r := roleRead
+	switch c.name {
+	case "rg", "ag", "ack", "ugrep":
+		r = roleReadAll
+	default:
 		for _, n := range []string{"-r", "-g", "-t", "-T", "-j", "-M"} {
 			delete(g.valued, n)
 		}
 	}
+	piped := r == roleReadAll && (st.in.kind == inputUnknown || st.in.kind == inputText)
 	p := g.split(c.args)
 	w.optionPaths(st, c, g, p)
 	for _, v := range p.values("--pre") {
@@ -324,8 +321,7 @@ func grep(w *walker, st *state, c *cmd) output {
 	if !p.has("-e", "--regexp", "-f", "--file", "--files", "--type-list") && len(rest) > 0 {
 		rest = rest[1:]
 	}
-	r := roleRead
-	if always || p.has("-r", "-R", "--recursive", "--dereference-recursive") {
+	if p.has("-r", "-R", "--recursive", "--dereference-recursive") {
 		r = roleReadAll
 	}
 	for _, x := range rest {
@@ -333,7 +329,7 @@ func grep(w *walker, st *state, c *cmd) output {
 			w.path(st, c, x, r)
 		}
 	}
-	if len(rest) == 0 && r == roleReadAll && (!always || st.in.kind != inputUnknown && st.in.kind != inputText) {
+	if len(rest) == 0 && r == roleReadAll && !piped {
 		w.implied(st, c, roleReadAll)
 	}
 	return output{}
@@ -380,57 +376,72 @@ func sshKeygen(w *walker, st *state, c *cmd) output {
 	return output{}
 }
 
+// interpreterRow says which options of an interpreter take a value, and which
+// of them a program text.
+type interpreterRow struct {
+	spec string
+	code []string
+}
+
+func interpreterRows(name string) interpreterRow {
+	switch name {
+	case "node", "nodejs", "bun":
+		return interpreterRow{
+			"posix single -pe -e --eval -p --print -r --require=r --import --loader --input-type --conditions -C --env-file=r",
+			[]string{"-e", "--eval", "-p", "--print", "-pe"},
+		}
+	case "perl":
+		return interpreterRow{"posix -e -E -M -m -I=r", []string{"-e", "-E"}}
+	case "ruby":
+		return interpreterRow{"posix -e -r -I=r -C -E -F", []string{"-e"}}
+	case "php":
+		return interpreterRow{"posix -r -f=r -d -c=r -B -R -E", []string{"-r", "-B", "-R", "-E"}}
+	case "lua", "luajit", "rscript", "osascript", "tclsh":
+		return interpreterRow{"posix -e -l", []string{"-e"}}
+	}
+	return interpreterRow{"posix -c -m -W -X -Q --check-hash-based-pycs", []string{"-c"}}
+}
+
 // interpreter judges a program text that a construct makes, and the script.
 func interpreter(w *walker, st *state, c *cmd) output {
-	spec := "posix -c -m -W -X -Q --check-hash-based-pycs"
-	code := []string{"-c"}
-	switch c.name {
-	case "node", "nodejs", "bun":
-		spec, code = "posix single -pe -e --eval -p --print -r --require=r --import --loader --input-type --conditions -C --env-file=r", []string{"-e", "--eval", "-p", "--print", "-pe"}
-	case "perl":
-		spec, code = "posix -e -E -M -m -I=r", []string{"-e", "-E"}
-	case "ruby":
-		spec, code = "posix -e -r -I=r -C -E -F", []string{"-e"}
-	case "php":
-		spec, code = "posix -r -f=r -d -c=r -B -R -E", []string{"-r", "-B", "-R", "-E"}
-	case "lua", "luajit", "rscript", "osascript", "tclsh":
-		spec, code = "posix -e -l", []string{"-e"}
-	}
-	g := newGrammar(spec)
+	row := interpreterRows(c.name)
+	g := newGrammar(row.spec)
 	p := g.split(c.args)
 	w.optionPaths(st, c, g, p)
-	given := false
-	for _, v := range p.values(code...) {
-		given = true
+	texts, rest := p.values(row.code...), p.rest
+	for _, v := range texts {
 		w.programText(c, v)
 	}
-	rest := p.rest
-	if given && (c.name == "perl" || c.name == "ruby") {
-		r := roleRead
+	switch {
+	case len(texts) > 0 && (c.name == "perl" || c.name == "ruby"):
+		r := "r*"
 		if p.has("-i") {
-			r = roleWrite
+			r = "w*"
 		}
-		for _, x := range rest {
-			w.path(st, c, x, r)
-		}
+		w.roles(st, c, []string{r}, rest)
 		return output{}
-	}
-	if c.name == "deno" && len(rest) > 1 && rest[0].is("eval") {
-		w.programText(c, rest[1])
-		return output{}
-	}
-	if !given && len(rest) > 0 && !p.has("-m") && !rest[0].is("-") {
-		if len(rest[0].cons) > 0 && !rest[0].known() {
-			w.programText(c, rest[0])
-		} else {
-			w.path(st, c, rest[0], roleRead)
-		}
+	case len(texts) > 0 || p.has("-m"):
+	case len(rest) == 0 || rest[0].is("-"):
+		w.interpreterInput(st, c)
+	case !rest[0].known() && len(rest[0].cons) > 0:
+		w.programText(c, rest[0])
+		rest = rest[1:]
+	default:
+		w.path(st, c, rest[0], roleRead)
 		rest = rest[1:]
 	}
-	if !given && len(p.rest) == 0 && !p.has("-m", "--version", "-V", "-v", "--help", "-h") || len(p.rest) > 0 && p.rest[0].is("-") && !given {
-		w.interpreterInput(st, c)
-	}
 	w.guessAll(st, c, rest)
+	return output{}
+}
+
+// deno judges "deno eval TEXT", and a script like other interpreters.
+func deno(w *walker, st *state, c *cmd) output {
+	if len(c.args) > 1 && c.args[0].is("eval") {
+		w.programText(c, c.args[1])
+		w.guessAll(st, c, c.args[2:])
+		return output{}
+	}
+	w.guessAll(st, c, c.args)
 	return output{}
 }
 

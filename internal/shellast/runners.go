@@ -120,7 +120,7 @@ func (f *finder) below(x word, r role) {
 func (f *finder) exec(args []word, i int) int {
 	via := "find " + args[i].text()
 	end := i + 1
-	for end < len(args) && !args[end].is(";") && !(args[end].is("+") && args[end-1].is("{}")) {
+	for end < len(args) && !args[end].is(";") && (!args[end].is("+") || !args[end-1].is("{}")) {
 		end++
 	}
 	found := f.roots
@@ -609,21 +609,37 @@ func vim(w *walker, st *state, c *cmd) output {
 // exCommand judges "!cmd" and "system('cmd')" of an ex command.
 func (w *walker) exCommand(st *state, c *cmd, v word) {
 	t := v.text()
-	if i := strings.IndexByte(t, '!'); i >= 0 && v.known() && (i == 0 || strings.Trim(t[:i], "0123456789,$%.':<>") == "" || strings.HasSuffix(t[:i], "silent ") || strings.HasSuffix(t[:i], "execute ") || strings.HasSuffix(t[:i], "r ") || strings.HasSuffix(t[:i], "read ") || strings.HasSuffix(t[:i], "w ") || strings.HasSuffix(t[:i], "write ")) {
+	if !v.known() {
+		if len(v.cons) > 0 {
+			w.code(v.cons, v.src, "the command given to "+c.name+" is not known before it runs", v.pos)
+		}
+		return
+	}
+	if i := strings.IndexByte(t, '!'); i >= 0 && runsBang(t[:i]) {
 		w.program(st.clone(), v.cut(i+1), c.name+" !")
 		return
 	}
 	for _, q := range []string{"system('", `system("`, "systemlist('"} {
-		if i := strings.Index(t, q); i >= 0 && v.known() {
-			rest := v.cut(i + len(q))
-			if j := strings.IndexAny(rest.text(), `'"`); j >= 0 {
-				w.program(st.clone(), plain(rest.text()[:j], v.pos), c.name+" system()")
+		if _, rest, ok := strings.Cut(t, q); ok {
+			if j := strings.IndexAny(rest, `'"`); j >= 0 {
+				w.program(st.clone(), plain(rest[:j], v.pos), c.name+" system()")
 			}
 		}
 	}
-	if !v.known() && len(v.cons) > 0 {
-		w.code(v.cons, v.src, "the command given to "+c.name+" is not known before it runs", v.pos)
+}
+
+// runsBang reports whether "!" after this part of an ex command runs what
+// follows.
+func runsBang(before string) bool {
+	if strings.Trim(before, "0123456789,$%.':<> ") == "" {
+		return true
 	}
+	last := before[strings.LastIndexByte(strings.TrimRight(before, " "), ' ')+1:]
+	switch strings.TrimLeft(strings.TrimSpace(last), ":%0123456789,$") {
+	case "silent", "sil", "execute", "exe", "r", "read", "w", "write":
+		return strings.HasSuffix(before, " ")
+	}
+	return false
 }
 
 // npx judges npx -c and npm exec -c.
@@ -687,7 +703,7 @@ func sqlClient(w *walker, st *state, c *cmd) output {
 }
 
 func (w *walker) sql(c *cmd, text, src string, pos call.Pos) {
-	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !(r >= 'a' && r <= 'z' || r == '_' || r == '-' || r == '*' || r == '/') })
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return (r < 'a' || r > 'z') && !strings.ContainsRune("_-*/", r) })
 	for i := 0; i+1 < len(words); i++ {
 		switch s := words[i] + " " + words[i+1]; s {
 		case "drop table", "drop database", "truncate table":

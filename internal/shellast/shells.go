@@ -12,33 +12,7 @@ func shellNames() []string {
 
 // shell judges a shell that is given text, a script or its standard input.
 func shell(w *walker, st *state, c *cmd) output {
-	var text, stdin bool
-	args := c.args
-	for len(args) > 0 {
-		pre := args[0].prefix()
-		if args[0].is("--", "-") {
-			args = args[1:]
-			break
-		}
-		if len(pre) < 2 || pre[0] != '-' && pre[0] != '+' {
-			break
-		}
-		takes := 0
-		switch {
-		case strings.HasPrefix(pre, "--"):
-			if args[0].is("--rcfile", "--init-file") {
-				takes = 1
-			}
-			if args[0].is("--command") && c.name == "fish" {
-				text = true
-			}
-		default:
-			text = text || strings.Contains(pre[1:], "c") && pre[0] == '-'
-			stdin = stdin || strings.Contains(pre[1:], "s") && pre[0] == '-'
-			takes = strings.Count(pre[1:], "o") + strings.Count(pre[1:], "O")
-		}
-		args = args[min(1+takes, len(args)):]
-	}
+	text, stdin, args := shellOptions(c)
 	switch {
 	case text:
 		w.shellText(st, c, args)
@@ -48,6 +22,34 @@ func shell(w *walker, st *state, c *cmd) output {
 		w.script(st, c, args)
 	}
 	return output{}
+}
+
+// shellOptions takes the options off a shell's words: any order, any bundle.
+// -o and -O take a word each, wherever they stand in a bundle.
+func shellOptions(c *cmd) (text, stdin bool, args []word) {
+	args = c.args
+	for len(args) > 0 {
+		pre := args[0].prefix()
+		if args[0].is("--", "-") {
+			return text, stdin, args[1:]
+		}
+		if len(pre) < 2 || pre[0] != '-' && pre[0] != '+' {
+			break
+		}
+		takes := 0
+		if strings.HasPrefix(pre, "--") {
+			if args[0].is("--rcfile", "--init-file") {
+				takes = 1
+			}
+			text = text || args[0].is("--command") && c.name == "fish"
+		} else {
+			text = text || pre[0] == '-' && strings.Contains(pre, "c")
+			stdin = stdin || pre[0] == '-' && strings.Contains(pre, "s")
+			takes = strings.Count(pre, "o") + strings.Count(pre, "O")
+		}
+		args = args[min(1+takes, len(args)):]
+	}
+	return text, stdin, args
 }
 
 // shellText judges the text after -c, and the parameters after it.

@@ -78,6 +78,7 @@ func wrapperRows() map[string]wrapper {
 func (row wrapper) unwrap(name string) handler {
 	g := newGrammar(row.spec + " posix")
 	none := strings.Fields(row.none)
+	assigns := name == "doas" || name == "sudo" || name == "systemd-run" || name == "run0"
 	return func(w *walker, st *state, c *cmd) output {
 		args := c.args
 		if row.sub != "" {
@@ -92,21 +93,26 @@ func (row wrapper) unwrap(name string) handler {
 		if len(none) > 0 && p.has(none...) {
 			return output{}
 		}
-		rest := p.rest
-		for i := 0; i < row.skip && len(rest) > 0; i++ {
-			if row.lock != "" {
-				w.path(st, c, rest[0], roleOf(row.lock[0]))
-			}
-			rest = rest[1:]
-		}
-		if row.skip > 0 && len(rest) > 0 && rest[0].is("--") {
-			rest = rest[1:]
-		}
-		if name == "doas" || name == "sudo" || name == "systemd-run" || name == "run0" {
+		rest := row.skipOperands(w, st, c, p.rest)
+		if assigns {
 			rest = w.assignWords(st, rest)
 		}
 		return w.run(st, rest, name)
 	}
+}
+
+// skipOperands takes off the operands before the command.
+func (row wrapper) skipOperands(w *walker, st *state, c *cmd, rest []word) []word {
+	for i := 0; i < row.skip && len(rest) > 0; i++ {
+		if row.lock != "" {
+			w.path(st, c, rest[0], roleOf(row.lock[0]))
+		}
+		rest = rest[1:]
+	}
+	if row.skip > 0 && len(rest) > 0 && rest[0].is("--") {
+		rest = rest[1:]
+	}
+	return rest
 }
 
 // assignWords takes leading NAME=value words off a command.
@@ -164,7 +170,7 @@ func splitString(x word) ([]word, bool) {
 		return nil, false
 	}
 	var out []word
-	b := envSplitter{s: x.text(), pos: x.pos}
+	b := &envSplitter{s: x.text(), pos: x.pos}
 	for {
 		f, ok := b.next()
 		if !ok {
@@ -175,65 +181,79 @@ func splitString(x word) ([]word, bool) {
 }
 
 type envSplitter struct {
-	s   string
-	pos call.Pos
+	s     string
+	pos   call.Pos
+	cur   strings.Builder
+	segs  []seg
+	quote byte
 }
 
+// next takes the next word off the text.
 func (b *envSplitter) next() (word, bool) {
 	b.s = strings.TrimLeft(b.s, " \t\n\v\f\r")
 	if b.s == "" || b.s[0] == '#' {
 		return word{}, false
 	}
-	out := word{pos: b.pos}
-	var cur strings.Builder
-	quote := byte(0)
-	flush := func() {
-		if cur.Len() > 0 {
-			out.segs = append(out.segs, seg{text: cur.String(), known: true, quoted: true})
-			cur.Reset()
-		}
-	}
+	b.segs, b.quote = nil, 0
 	i := 0
-scan:
-	for ; i < len(b.s); i++ {
-		ch := b.s[i]
-		switch {
-		case quote == 0 && strings.IndexByte(" \t\n\v\f\r", ch) >= 0:
-			break scan
-		case ch == quote:
-			quote = 0
-		case quote == 0 && (ch == '\'' || ch == '"'):
-			quote = ch
-		case ch == '\\' && quote != '\'' && i+1 < len(b.s):
-			i++
-			if b.s[i] == '_' && quote == 0 {
-				i++
-				break scan
-			}
-			if b.s[i] == 'c' {
-				i = len(b.s)
-				break scan
-			}
-			cur.WriteByte(envEscape(b.s[i]))
-		case ch == '$' && quote != '\'':
-			flush()
-			end := strings.IndexByte(b.s[i:], '}')
-			if end < 0 {
-				end = 0
-			}
-			out.segs = append(out.segs, seg{text: b.s[i : i+end+1], quoted: true})
-			i += end
-		default:
-			cur.WriteByte(ch)
+	for i < len(b.s) {
+		n, end := b.char(i)
+		i += n
+		if end {
+			break
 		}
 	}
-	flush()
+	b.flush()
+	i = min(i, len(b.s))
+	out := word{pos: b.pos, src: b.s[:i], segs: b.segs}
 	if len(out.segs) == 0 {
 		out.segs = []seg{{known: true, quoted: true}}
 	}
-	out.src = b.s[:min(i, len(b.s))]
-	b.s = b.s[min(i, len(b.s)):]
+	b.s = b.s[i:]
 	return out, true
+}
+
+func (b *envSplitter) flush() {
+	if b.cur.Len() > 0 {
+		b.segs = append(b.segs, seg{text: b.cur.String(), known: true, quoted: true})
+		b.cur.Reset()
+	}
+}
+
+// char reads what stands at i: how many bytes it takes, and whether it ends
+// the word.
+func (b *envSplitter) char(i int) (n int, end bool) {
+	switch ch := b.s[i]; {
+	case b.quote == 0 && strings.IndexByte(" \t\n\v\f\r", ch) >= 0:
+		return 0, true
+	case ch == b.quote:
+		b.quote = 0
+	case b.quote == 0 && (ch == '\'' || ch == '"'):
+		b.quote = ch
+	case ch == '\\' && b.quote != '\'' && i+1 < len(b.s):
+		return b.escape(b.s[i+1])
+	case ch == '$' && b.quote != '\'':
+		b.flush()
+		end := max(strings.IndexByte(b.s[i:], '}'), 0)
+		b.segs = append(b.segs, seg{text: b.s[i : i+end+1], quoted: true})
+		return end + 1, false
+	default:
+		b.cur.WriteByte(ch)
+	}
+	return 1, false
+}
+
+// escape reads the letter after a backslash: outside quotes \_ ends the word,
+// and \c ends the text.
+func (b *envSplitter) escape(ch byte) (n int, end bool) {
+	switch {
+	case ch == '_' && b.quote == 0:
+		return 2, true
+	case ch == 'c':
+		return len(b.s), true
+	}
+	b.cur.WriteByte(envEscape(ch))
+	return 2, false
 }
 
 func envEscape(c byte) byte {
