@@ -681,6 +681,47 @@ func TestServer(t *testing.T) {
 	t.Error(err)
 }
 
+// TestInside is not a test: it is what TestRefused runs where no namespace can
+// be made.
+func TestInside(t *testing.T) {
+	if os.Getenv("ZEPH_TEST_INSIDE") == "" {
+		t.Skip("only runs when TestRefused starts it")
+	}
+	w := newWorld(t, nil)
+	r := w.sb.Probe(t.Context())
+	u, ok := errors.AsType[*UnavailableError](r.Err)
+	if !ok || r.Level != LevelNone || u.Step != "make namespaces" || !errors.Is(u, syscall.EPERM) || r.Fix == "" || !slices.Equal(r.Missing, []string{u.Step}) {
+		t.Errorf("%+v", r)
+	}
+	if out, err := w.sb.Run(t.Context(), w.command("touch ran")); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if _, err := os.Stat(w.root + "/ran"); err == nil {
+		t.Error("a command ran without walls")
+	}
+}
+
+// Where the walls cannot be built nothing runs, and a person is told why.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.need(t)
+	self, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(w.root, "self")
+	if err := os.WriteFile(copied, self, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := w.command("")
+	cmd.Argv = []string{copied, "-test.run=^TestInside$", "-test.v"}
+	cmd.Env = append(cmd.Env, "ZEPH_TEST_INSIDE=1", "ZEPH_TEST_DIR="+w.root)
+	if out := w.runCommand(t, cmd); out.ExitCode != 0 || !strings.Contains(out.Combined.Text(), "--- PASS: TestInside") {
+		t.Error(out.Combined.Text())
+	}
+}
+
 func TestServerKilled(t *testing.T) {
 	t.Parallel()
 	newWorld(t, nil).need(t)
