@@ -124,7 +124,7 @@ type Path struct {
 	Test       bool   `json:"test,omitempty"`        // only its existence or its own attributes matter
 	ImplicitBy string `json:"implicit_by,omitempty"` // not written by the caller: the implied "." of grep -r and the like
 	By         string `json:"by,omitempty"`          // command or tool that names it
-	Op         string `json:"op,omitempty"`          // read, write, delete, move, mode, redirect
+	Op         string `json:"op,omitempty"`          // read, write, redirect, link, delete, move, mode
 	Pos
 }
 

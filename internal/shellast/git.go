@@ -172,6 +172,9 @@ type gitCall struct {
 func (v *gitCall) judge() {
 	spec := "-m --message -F=r --file=r --author --date --grep -S -G --since --until --after --before --format --pretty -n --max-count -x --exec -o=w --output=w --output-directory=w -b -B --orphan -c --upload-pack --receive-pack -u -O --open-files-in-pager --extcmd --source -s --pathspec-from-file=r --depth -j --jobs --reference=r --template=r --separate-git-dir=w --strategy -X --onto --reason --trailer --cleanup --fixup --squash"
 	v.g = newGrammar(spec)
+	if v.verb == "config" {
+		v.g.valued["-f"] = roleNone
+	}
 	for _, drop := range v.flags() {
 		delete(v.g.valued, drop)
 	}
