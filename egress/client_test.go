@@ -342,7 +342,6 @@ func TestBodies(t *testing.T) {
 			_, _ = io.WriteString(rw, "secret body")
 		}
 	})
-	start := time.Now()
 	resp, e := w.get(t, w.url("example.com", "/bomb"))
 	if e != nil || len(resp.Body) != 1<<20 || !resp.Truncated || resp.Cut != CutSize {
 		t.Errorf("bomb: %v, %d bytes, truncated %v", e, len(resp.Body), resp.Truncated)
@@ -374,9 +373,6 @@ func TestBodies(t *testing.T) {
 	cancel()
 	if _, err := w.client.Get(gone, w.url("example.com", "/")); err == nil || !isCode(err, "cancelled") {
 		t.Errorf("cancelled: %v", err)
-	}
-	if d := time.Since(start); d > 15*time.Second { // 0.1 s; the race detector on a busy machine is slow
-		t.Errorf("took %s", d)
 	}
 }
 

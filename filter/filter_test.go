@@ -3,7 +3,6 @@ package filter
 import (
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 )
 
@@ -83,18 +82,17 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
-// Output chosen to be slow to clean is not.
+// Output chosen to be slow to clean is not: were it quadratic, this would not
+// end before the test's own deadline.
 func TestCleanIsLinear(t *testing.T) {
 	t.Parallel()
-	const n = 200_000
+	const n = 1_000_000
 	for _, in := range []string{
 		strings.Repeat("x", n) + strings.Repeat("\b", n) + strings.Repeat("\u20ac", n),
 		strings.Repeat("a\r", n), strings.Repeat("\x1b]", n), strings.Repeat("\x1b[", n), strings.Repeat("a\bb", n),
 	} {
-		start := time.Now()
-		Clean(in)
-		if d := time.Since(start); d > 5*time.Second {
-			t.Errorf("%d bytes took %v", len(in), d)
+		if out := Clean(in); len(out) > len(in) {
+			t.Errorf("%d bytes became %d", len(in), len(out))
 		}
 	}
 }

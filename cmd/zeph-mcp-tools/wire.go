@@ -91,17 +91,23 @@ func (j *judge) places() error {
 	if err != nil {
 		home = "" // no home: nothing in it is readable
 	}
-	var roots []string
 	j.workspace, err = workspace.Open(j.cfg.Workspace(), workspace.Env{
 		Home: home, StateDir: j.state, UID: os.Getuid(), Caches: []string{filepath.Join(j.state, "cache")},
 	})
 	if err != nil {
 		return err
 	}
-	roots = j.workspace.Roots()
-	p := sandbox.Policy{Roots: roots, Secrets: j.workspace.Secrets(), StateDir: j.state, RuntimeDir: os.Getenv("XDG_RUNTIME_DIR")}
-	for _, r := range roots {
-		p.ReadOnly = append(p.ReadOnly, j.workspace.ProtectedIn(r)...)
+	roots := j.workspace.Roots()
+	readOnly := func() []string {
+		var out []string
+		for _, r := range roots {
+			out = append(out, j.workspace.ProtectedIn(r)...)
+		}
+		return out
+	}
+	p := sandbox.Policy{
+		Roots: roots, StateDir: j.state, RuntimeDir: os.Getenv("XDG_RUNTIME_DIR"),
+		LookSecrets: j.workspace.Secrets, LookReadOnly: readOnly,
 	}
 	j.sandbox, err = sandbox.New(j.cfg.Tools.Sandbox, p, j.log)
 	return err

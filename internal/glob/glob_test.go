@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/zeph-tools/zeph-mcp-tools/internal/glob"
@@ -70,15 +69,15 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
+// TestMatchIsNotExponential would not end if it were.
 func TestMatchIsNotExponential(t *testing.T) {
 	t.Parallel()
 	g, err := glob.Compile(strings.Repeat("*a", 100) + "b")
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
-	if g.Match(strings.Repeat("a", 64<<10)) || time.Since(start) > 5*time.Second {
-		t.Error(time.Since(start))
+	if g.Match(strings.Repeat("a", 64<<10)) {
+		t.Error("it matches")
 	}
 }
 

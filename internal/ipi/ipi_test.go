@@ -224,14 +224,14 @@ func TestFrame(t *testing.T) {
 	}
 }
 
+// TestBounded feeds what is dear to scan badly: with a pattern that is not
+// linear it would not end before the test's own deadline.
 func TestBounded(t *testing.T) {
 	t.Parallel()
 	f := newFilter(t, DefaultThreshold)
 	for _, unit := range []string{"hidden ", "<a hidden ", "you ", "ignore all ", "###", "system ", "\n system ", "<system", "display:", "\u200b", "ab "} {
-		start := time.Now()
-		f.Apply(strings.Repeat(unit, 1<<20/len(unit)))
-		if d := time.Since(start); d > 5*time.Second { // the race detector is sixty times slower
-			t.Errorf("1 MiB of %q took %s", unit, d)
+		if texts, _ := f.Apply(strings.Repeat(unit, 1<<20/len(unit))); len(texts) != 1 || texts[0] == "" && unit != "\u200b" {
+			t.Errorf("1 MiB of %q left %d texts", unit, len(texts))
 		}
 	}
 	var css strings.Builder
@@ -239,10 +239,8 @@ func TestBounded(t *testing.T) {
 		css.WriteString("* * * * * * i{opacity:.5}")
 	}
 	page := "<style>" + css.String() + "</style>" + strings.Repeat("<div>", 400) + strings.Repeat("<i>x</i>", 3000)
-	start := time.Now()
-	textOf(t, page)
-	if d := time.Since(start); d > 20*time.Second {
-		t.Errorf("style sheet took %s", d)
+	if got := textOf(t, page); got == "" {
+		t.Error("a large style sheet emptied the page")
 	}
 }
 
