@@ -175,12 +175,15 @@ func (a *anchor) recv(buf []byte) (stage.Message, error) {
 	var n int
 	var got error
 	err := a.raw.Read(func(fd uintptr) bool {
-		for {
+		for range 3 {
 			n, _, _, _, got = unix.Recvmsg(int(fd), buf, nil, unix.MSG_DONTWAIT)
-			if !errors.Is(got, unix.EINTR) {
-				return !errors.Is(got, unix.EAGAIN)
+			// A peer that left without reading everything is told of once, before
+			// what it wrote last: why it left.
+			if !errors.Is(got, unix.EINTR) && !errors.Is(got, unix.ECONNRESET) {
+				break
 			}
 		}
+		return !errors.Is(got, unix.EAGAIN)
 	})
 	switch {
 	case err != nil:

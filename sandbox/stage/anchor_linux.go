@@ -21,11 +21,10 @@ const (
 // is restricted and thrown away.
 type anchor struct {
 	conn
-	setup   *Setup
-	rules   int // Landlock ruleset
-	last    []unix.SockFilter
-	lastCap uintptr
-	null    int // /dev/null, every command's input
+	setup *Setup
+	rules int     // Landlock ruleset
+	bound uintptr // capabilities each thread has to take out of its bounding set itself
+	null  int     // /dev/null, every command's input
 
 	mu    sync.Mutex // also held while a process is made, so that none is reaped unknown
 	byPID map[int]*command
@@ -122,11 +121,8 @@ func (a *anchor) prepare() (uint32, error) {
 	if filter == nil {
 		return 0, at("build system call filter", unix.ENOSYS)
 	}
-	a.last = lastFilter()
-	for a.lastCap = 0; a.lastCap < 64; a.lastCap++ {
-		if _, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, a.lastCap, 0, 0, 0); err != nil {
-			break
-		}
+	if err := a.boundCapabilities(); err != nil {
+		return abi, at("bound capabilities", err)
 	}
 	deafen()
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -318,7 +314,6 @@ func (a *anchor) restrict() restricted {
 		{"set no_new_privs", func() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }},
 		{"restrict file access", func() error { return restrictSelf(a.rules) }},
 		{"drop capabilities", a.dropCapabilities},
-		{"filter system calls", func() error { return installFilter(a.last, 0) }},
 	} {
 		if r.err = s.do(); r.err != nil {
 			r.step = s.step
@@ -329,12 +324,38 @@ func (a *anchor) restrict() restricted {
 	return r
 }
 
+// boundCapabilities takes every capability out of the bounding set of every
+// thread there is, and so of those to come: the anchor keeps what it has, and
+// nothing it starts can gain any. Doing it for each command would cost a copy
+// of the credentials a capability. Where the C library owns the threads, as
+// under the race detector, each thread has to do it.
+func (a *anchor) boundCapabilities() error {
+	var last uintptr
+	for last < 64 {
+		if _, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, last, 0, 0, 0); err != nil {
+			break
+		}
+		last++
+	}
+	for cp := range last {
+		_, _, errno := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, cp, 0, 0, 0, 0)
+		if errno == syscall.ENOTSUP {
+			a.bound = last
+			return nil
+		}
+		if errno != 0 {
+			return errno
+		}
+	}
+	return nil
+}
+
 // dropCapabilities takes every capability from the calling thread, for good.
 func (a *anchor) dropCapabilities() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return err
 	}
-	for cp := range a.lastCap {
+	for cp := range a.bound {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, cp, 0, 0, 0); err != nil {
 			return err
 		}

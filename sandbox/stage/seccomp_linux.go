@@ -64,8 +64,8 @@ func absent() []uint32 {
 
 // seccompFilter assembles the filter for this machine's kind of processor, nil
 // when it is not known. It is put on the anchor itself, because the kernel takes
-// a while over it, and comes down to every command. The one call the anchor
-// goes on needing is denied by [lastFilter].
+// a while over it, and comes down to every command. A filter of
+// its own for each command would cost a tenth of starting one.
 func seccompFilter(unixSockets bool) []unix.SockFilter {
 	arch := auditArch()
 	if arch == 0 {
@@ -82,6 +82,14 @@ func seccompFilter(unixSockets bool) []unix.SockFilter {
 	}
 	p.list(denied(), retPerm)
 	p.list(absent(), retNoSys)
+	p.on(unix.SYS_UNSHARE, func(q *program) {
+		// The anchor makes a UTS namespace for each command, to tell them apart.
+		// A command has no capability left, so that the kernel refuses it that
+		// one too, and everything else is refused here.
+		q.load(offArg0)
+		q.list([]uint32{unix.CLONE_NEWUTS}, retAllow)
+		q.ret(retPerm)
+	})
 	p.on(unix.SYS_CLONE, func(q *program) {
 		q.load(offArg0)
 		q.jump(unix.BPF_JSET, newNamespaces, 0, 1)
@@ -106,15 +114,6 @@ func seccompFilter(unixSockets bool) []unix.SockFilter {
 			q.ret(retPerm)
 		})
 	}
-	p.ret(retAllow)
-	return p
-}
-
-// lastFilter denies a command what its anchor used to start it.
-func lastFilter() []unix.SockFilter {
-	var p program
-	p.load(offNumber)
-	p.list([]uint32{unix.SYS_UNSHARE}, retPerm)
 	p.ret(retAllow)
 	return p
 }
