@@ -168,12 +168,23 @@ func (a *anchor) owns(c *command, pid int) bool {
 }
 
 func processes() []int {
-	d, err := os.Open("/proc")
+	fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}
-	defer d.Close() //nolint:errcheck // nothing was written through it
-	names, _ := d.Readdirnames(-1)
+	defer unix.Close(fd) //nolint:errcheck // nothing was written through it
+	var names []string
+	buf := make([]byte, 8<<10)
+	for {
+		n, err := unix.ReadDirent(fd, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n <= 0 {
+			break
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
 	var out []int
 	for _, n := range names {
 		if n[0] < '0' || n[0] > '9' {

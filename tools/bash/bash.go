@@ -33,7 +33,7 @@ type Tool struct {
 	ast *shellast.Analyzer
 	box *sandbox.Sandbox
 	ws  *workspace.Workspace
-	env []string // the server's own, read once
+	env map[string]string // what every command's starts from
 }
 
 // New returns the bash tool. Every dependency is required.
@@ -44,7 +44,11 @@ func New(cfg Config, ast *shellast.Analyzer, box *sandbox.Sandbox, ws *workspace
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Tool{cfg: cfg, ast: ast, box: box, ws: ws, env: os.Environ()}, nil
+	cacheDir := ""
+	if box.Confined() {
+		cacheDir = box.CacheDir()
+	}
+	return &Tool{cfg: cfg, ast: ast, box: box, ws: ws, env: cfg.base(os.Environ(), cacheDir)}, nil
 }
 
 // Spec implements tools.Tool.
@@ -152,11 +156,7 @@ func (t *Tool) command(a args, auth gates.Authorized) (sandbox.Command, []string
 			return sandbox.Command{}, nil, err
 		}
 	}
-	cacheDir := ""
-	if t.box.Confined() {
-		cacheDir = t.box.CacheDir()
-	}
-	env, refused := t.cfg.environment(t.env, a.Env, cacheDir)
+	env, refused := t.cfg.environment(t.env, a.Env)
 	limits := auth.Limits()
 	cmd := sandbox.Command{
 		Session: auth.Session(), Scratch: scratch,

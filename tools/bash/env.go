@@ -42,9 +42,9 @@ func caches(dir string) map[string]string {
 	}
 }
 
-// environment is the whole environment of a command, and the names of the
-// call's variables that were not passed on.
-func (c Config) environment(inherited []string, call map[string]string, cacheDir string) (env, refused []string) {
+// base is what every command's environment starts from. It is worked out once:
+// the server's own does not change.
+func (c Config) base(inherited []string, cacheDir string) map[string]string {
 	drop := dropped()
 	all := map[string]string{}
 	for _, kv := range inherited {
@@ -61,6 +61,16 @@ func (c Config) environment(inherited []string, call map[string]string, cacheDir
 	if cacheDir != "" {
 		maps.Copy(all, caches(cacheDir))
 	}
+	return all
+}
+
+// environment is the whole environment of a command, and the names of the
+// call's variables that were not passed on.
+func (c Config) environment(base, call map[string]string) (env, refused []string) {
+	all := base
+	if len(call) > 0 {
+		all = maps.Clone(base)
+	}
 	for name, value := range call {
 		if c.blocked(name) {
 			refused = append(refused, name)
@@ -68,6 +78,7 @@ func (c Config) environment(inherited []string, call map[string]string, cacheDir
 		}
 		all[name] = value
 	}
+	env = make([]string, 0, len(all))
 	for name, value := range all {
 		env = append(env, name+"="+value)
 	}

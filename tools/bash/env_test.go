@@ -66,7 +66,7 @@ func TestEnvironment(t *testing.T) {
 			if err := cfg.Validate(); err != nil {
 				t.Fatal(err)
 			}
-			env, refused := cfg.environment(inherited, tt.call, tt.cache)
+			env, refused := cfg.environment(cfg.base(inherited, tt.cache), tt.call)
 			got := map[string]string{}
 			for _, kv := range env {
 				name, value, _ := strings.Cut(kv, "=")
@@ -82,7 +82,7 @@ func TestEnvironment(t *testing.T) {
 			}
 		})
 	}
-	if env, _ := Default().environment(nil, nil, ""); !slices.ContainsFunc(env, func(s string) bool { return strings.HasPrefix(s, "PATH=/") }) {
+	if env, _ := Default().environment(Default().base(nil, ""), nil); !slices.ContainsFunc(env, func(s string) bool { return strings.HasPrefix(s, "PATH=/") }) {
 		t.Errorf("no PATH in %q", env)
 	}
 }
