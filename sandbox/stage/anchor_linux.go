@@ -30,7 +30,6 @@ type anchor struct {
 	byPID map[int]*command
 	byID  map[uint64]*command
 	born  chan struct{} // something to reap may exist
-	jobs  chan job      // taken by a thread that stands by
 }
 
 // command is one running command.
@@ -50,7 +49,7 @@ func serve() {
 	a := &anchor{
 		conn:  conn{fd: ControlFD},
 		byPID: map[int]*command{}, byID: map[uint64]*command{},
-		born: make(chan struct{}, 1), jobs: make(chan job),
+		born: make(chan struct{}, 1),
 	}
 	buf, oob := make([]byte, MaxFrame), make([]byte, unix.CmsgSpace(8*4))
 	first, _ := a.recv(buf, oob)
@@ -69,22 +68,9 @@ func serve() {
 		unix.Exit(1)
 	}
 	go a.reap()
-	go a.standBy()
 	a.send(&Ready{LandlockABI: abi})
-	for {
-		m, fds := a.recv(buf, oob)
-		switch m := m.(type) {
-		case *Start:
-			if len(fds) != 2 {
-				unix.Exit(1)
-			}
-			a.start(m, fds)
-		case *Stop:
-			go a.stop(m)
-		default:
-			unix.Exit(1)
-		}
-	}
+	go a.standBy()
+	select {} // the main thread stays as it is; everything happens on others
 }
 
 // prepare builds the walls. Any failure is final.
@@ -172,39 +158,39 @@ type job struct {
 	fds   []int
 }
 
-// start has a command started: by the thread that waits for one, restricted
-// already, or else by a new one.
-func (a *anchor) start(m *Start, fds []int) {
-	j := job{c: &command{id: m.ID, tag: -1}, start: m, fds: fds}
-	a.mu.Lock()
-	a.byID[m.ID] = j.c // known from now on, so that it can be stopped
-	a.mu.Unlock()
-	select {
-	case a.jobs <- j:
-	default:
-		go a.begin(j, nil)
-	}
-}
-
 // standBy restricts a thread ahead of time, because that takes a while, and
-// keeps it for the next command; it shares its restrictions with nobody until
-// then. Afterwards another one stands by.
+// takes what comes next from the control socket on it: handing a command to
+// another thread would cost as much as restricting one. With a command in hand
+// it lets the next thread stand by, starts the command, and is destroyed: a
+// thread that ends locked does not go back to the runtime.
 func (a *anchor) standBy() {
 	runtime.LockOSThread()
 	r := a.restrict()
-	j := <-a.jobs
-	a.begin(j, &r)
-	go a.standBy()
+	buf, oob := make([]byte, MaxFrame), make([]byte, unix.CmsgSpace(8*4))
+	for {
+		m, fds := a.recv(buf, oob)
+		switch m := m.(type) {
+		case *Start:
+			if len(fds) != 2 {
+				unix.Exit(1)
+			}
+			j := job{c: &command{id: m.ID, tag: -1}, start: m, fds: fds}
+			a.mu.Lock()
+			a.byID[m.ID] = j.c // known from now on, so that it can be stopped
+			a.mu.Unlock()
+			go a.standBy()
+			a.begin(j, r)
+			return
+		case *Stop:
+			go a.stop(m) // on a thread that may still kill
+		default:
+			unix.Exit(1)
+		}
+	}
 }
 
-// begin starts one command from a thread that is restricted first and destroyed
-// after: a thread that ends locked does not go back to the runtime.
-func (a *anchor) begin(j job, r *restricted) {
-	runtime.LockOSThread()
-	if r == nil {
-		now := a.restrict()
-		r = &now
-	}
+// begin starts one command from the calling thread.
+func (a *anchor) begin(j job, r restricted) {
 	step, err := r.step, r.err
 	if err == nil {
 		step, err = a.spawn(j, r)
@@ -228,7 +214,7 @@ func (a *anchor) begin(j job, r *restricted) {
 	}
 }
 
-func (a *anchor) spawn(j job, r *restricted) (string, error) {
+func (a *anchor) spawn(j job, r restricted) (string, error) {
 	m, c := j.start, j.c
 	var err error
 	if st, err := os.Stat(m.Dir); err != nil {
