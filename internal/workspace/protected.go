@@ -4,6 +4,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // protectedNames are the names that no tool may change, at any depth of a
@@ -100,6 +103,75 @@ func gitName(c string) string {
 // without walking it: its own entries, its .git and the submodules in it. The
 // .git folder itself is not listed, because git works in it.
 func (w *Workspace) ProtectedIn(root string) []string {
+	at := w.folderTimes(root)
+	w.seen.Lock()
+	known, ok := w.seen.in[root]
+	w.seen.Unlock()
+	if ok && at.quiet && known.at == at {
+		return slices.Clone(known.paths)
+	}
+	out := w.protectedIn(root)
+	w.seen.Lock()
+	defer w.seen.Unlock()
+	if w.seen.in == nil {
+		w.seen.in = map[string]protectedThere{}
+	}
+	w.seen.in[root] = protectedThere{at: at, paths: slices.Clone(out)}
+	return out
+}
+
+// protectedThere is what was found in a folder, and when it had last changed.
+type protectedThere struct {
+	at    times
+	paths []string
+}
+
+// times says when the folders last changed in which a protected name can
+// appear, so that they need not be read again before every command. It is the
+// time of the last change, which no program can set, unlike that of the last
+// modification. It counts only when the folders are quiet: one that changed a
+// moment ago may change once more without its time telling.
+type times struct {
+	root, git folder
+	quiet     bool
+}
+
+type folder struct {
+	inode   uint64
+	changed int64 // nanoseconds since 1970
+}
+
+const quietFor = 100 * time.Millisecond
+
+func (w *Workspace) folderTimes(root string) times {
+	var t times
+	if w.home != "" && within(root, w.home) {
+		return t // the startup files there are in yet another folder
+	}
+	now := time.Now()
+	var ok bool
+	if t.root, ok = lookAt(root); !ok {
+		return t
+	}
+	t.quiet = now.Sub(time.Unix(0, t.root.changed)) > quietFor
+	if t.git, ok = lookAt(root + "/.git"); !ok {
+		return t
+	}
+	// Submodules keep protected names deeper down, where these times do not
+	// reach.
+	t.quiet = t.quiet && now.Sub(time.Unix(0, t.git.changed)) > quietFor && !exists(root+"/.git/modules")
+	return t
+}
+
+func lookAt(path string) (folder, bool) {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return folder{}, false
+	}
+	return folder{inode: st.Ino, changed: st.Ctim.Nano()}, true
+}
+
+func (w *Workspace) protectedIn(root string) []string {
 	var out []string
 	for _, n := range names(root) {
 		p := root + "/" + n

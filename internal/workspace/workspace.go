@@ -34,6 +34,11 @@ type Workspace struct {
 	allow    []pattern
 
 	locks [32]sync.Mutex // see [Workspace.Lock]
+
+	seen struct { // see [Workspace.ProtectedIn]
+		sync.Mutex
+		in map[string]protectedThere
+	}
 }
 
 // Open builds a workspace. Roots must exist, be folders, and be neither "/"

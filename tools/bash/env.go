@@ -57,11 +57,31 @@ func (c Config) base(inherited []string, cacheDir string) map[string]string {
 	if all["PATH"] == "" {
 		all["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	}
+	plainLocale(all)
 	maps.Copy(all, fixed())
 	if cacheDir != "" {
 		maps.Copy(all, caches(cacheDir))
 	}
 	return all
+}
+
+// plainLocale leaves of the inherited locale only that text is UTF-8. Messages
+// in English and names in byte order are the same everywhere, which is what a
+// model, and the output filters, can rely on; and a program that reads twelve
+// locale files at its start reads one.
+func plainLocale(all map[string]string) {
+	locale := ""
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if locale == "" {
+			locale = all[name]
+		}
+	}
+	maps.DeleteFunc(all, func(name, _ string) bool {
+		return name == "LANG" || name == "LANGUAGE" || strings.HasPrefix(name, "LC_")
+	})
+	if upper := strings.ToUpper(locale); strings.HasSuffix(upper, "UTF-8") || strings.HasSuffix(upper, "UTF8") {
+		all["LC_CTYPE"] = locale
+	}
 }
 
 // environment is the whole environment of a command, and the names of the

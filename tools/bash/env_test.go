@@ -30,7 +30,7 @@ func TestEnvironment(t *testing.T) {
 		{
 			name: "the server's own",
 			want: map[string]string{
-				"PATH": "/bin", "HOME": "/home/u", "LANG": "C.UTF-8", "EMPTY": "", "EQUALS": "a=b",
+				"PATH": "/bin", "HOME": "/home/u", "LC_CTYPE": "C.UTF-8", "EMPTY": "", "EQUALS": "a=b",
 				"MONKEY": "1", "KEYBOARD": "de", "COMPASS": "1",
 			},
 		},
@@ -38,7 +38,7 @@ func TestEnvironment(t *testing.T) {
 			name: "the call's variables win, but do not bring back what is blocked",
 			call: map[string]string{"LANG": "de", "TERM": "vt100", "AWS_REGION": "x", "ZEPH_A": "y", "API_KEY": "mine"},
 			want: map[string]string{
-				"PATH": "/bin", "HOME": "/home/u", "LANG": "de", "EMPTY": "", "EQUALS": "a=b", "TERM": "vt100", "API_KEY": "mine",
+				"PATH": "/bin", "HOME": "/home/u", "LANG": "de", "LC_CTYPE": "C.UTF-8", "EMPTY": "", "EQUALS": "a=b", "TERM": "vt100", "API_KEY": "mine",
 				"MONKEY": "1", "KEYBOARD": "de", "COMPASS": "1",
 			},
 			refused: []string{"AWS_REGION", "ZEPH_A"},
@@ -109,5 +109,22 @@ func TestConfig(t *testing.T) {
 	c.EnvPass = []string{"GITHUB_TOKEN"}
 	if len(Default().Warnings()) != 0 || len(c.Warnings()) != 1 {
 		t.Error("warnings do not follow env_pass")
+	}
+}
+
+func TestPlainLocale(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ in, want map[string]string }{
+		{map[string]string{"A": "b"}, map[string]string{"A": "b"}},
+		{map[string]string{"LANG": "C"}, map[string]string{}},
+		{map[string]string{"LANG": "de_DE.UTF-8", "LANGUAGE": "de", "LC_TIME": "fr_FR.UTF-8"}, map[string]string{"LC_CTYPE": "de_DE.UTF-8"}},
+		{map[string]string{"LANG": "de_DE.UTF-8", "LC_ALL": "POSIX"}, map[string]string{}},
+		{map[string]string{"LANG": "C", "LC_CTYPE": "en_US.utf8"}, map[string]string{"LC_CTYPE": "en_US.utf8"}},
+		{map[string]string{"LANG": "", "LC_ALL": ""}, map[string]string{}},
+	} {
+		plainLocale(tt.in)
+		if diff := cmp.Diff(tt.want, tt.in); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
 	}
 }
