@@ -16,9 +16,9 @@ const (
 	sweepLimit    = 500 * time.Millisecond // for processes to be gone after they were killed
 )
 
-// anchor is the first process of a session. It runs on the main thread, which
-// it never restricts; every command is started from a thread of its own, which
-// is restricted and thrown away.
+// anchor is the first process of a session. Its main thread is never
+// restricted; commands are started from a few threads that are, and that serve
+// for nothing else.
 type anchor struct {
 	conn
 	setup *Setup
@@ -69,7 +69,9 @@ func serve() {
 	}
 	go a.reap()
 	a.send(&Ready{LandlockABI: abi})
-	go a.standBy()
+	for range startingThreads {
+		go a.standBy()
+	}
 	select {} // the main thread stays as it is; everything happens on others
 }
 
@@ -158,15 +160,29 @@ type job struct {
 	fds   []int
 }
 
-// standBy restricts a thread ahead of time, because that takes a while, and
-// takes what comes next from the control socket on it: handing a command to
-// another thread would cost as much as restricting one. With a command in hand
-// it lets the next thread stand by, starts the command, and is destroyed: a
-// thread that ends locked does not go back to the runtime.
+// startingThreads is how many commands can be in the middle of being started.
+const startingThreads = 4
+
+// standBy restricts its thread for good and starts commands from it, taking
+// them from the control socket itself: handing each to another thread, or
+// restricting one for each, would cost as much as starting it.
 func (a *anchor) standBy() {
 	runtime.LockOSThread()
-	r := a.restrict()
+	step, err := a.restrict()
 	buf, oob := make([]byte, MaxFrame), make([]byte, unix.CmsgSpace(8*4))
+	for {
+		t := tag{fd: -1}
+		if err == nil && !a.setup.Open {
+			if t, err = newTag(); err != nil {
+				step = "tag"
+			}
+		}
+		a.takeStart(buf, oob, t, step, err)
+	}
+}
+
+// takeStart takes messages up to the next command and starts that one.
+func (a *anchor) takeStart(buf, oob []byte, t tag, step string, unfit error) {
 	for {
 		m, fds := a.recv(buf, oob)
 		switch m := m.(type) {
@@ -178,11 +194,10 @@ func (a *anchor) standBy() {
 			a.mu.Lock()
 			a.byID[m.ID] = j.c // known from now on, so that it can be stopped
 			a.mu.Unlock()
-			go a.standBy()
-			a.begin(j, r)
+			a.begin(j, t, step, unfit)
 			return
 		case *Stop:
-			go a.stop(m) // on a thread that may still kill
+			go a.stop(m) // on a thread that is not held up
 		default:
 			unix.Exit(1)
 		}
@@ -190,10 +205,9 @@ func (a *anchor) standBy() {
 }
 
 // begin starts one command from the calling thread.
-func (a *anchor) begin(j job, r restricted) {
-	step, err := r.step, r.err
+func (a *anchor) begin(j job, t tag, step string, err error) {
 	if err == nil {
-		step, err = a.spawn(j, r)
+		step, err = a.spawn(j, t)
 	}
 	for _, fd := range j.fds {
 		_ = unix.Close(fd)
@@ -202,8 +216,8 @@ func (a *anchor) begin(j job, r restricted) {
 		a.mu.Lock()
 		delete(a.byID, j.c.id)
 		a.mu.Unlock()
-		if r.tag >= 0 {
-			_ = unix.Close(r.tag)
+		if t.fd >= 0 {
+			_ = unix.Close(t.fd)
 		}
 		a.send(&Exit{ID: j.c.id, Step: step, Errno: errnoOf(err)})
 		return
@@ -214,7 +228,7 @@ func (a *anchor) begin(j job, r restricted) {
 	}
 }
 
-func (a *anchor) spawn(j job, r restricted) (string, error) {
+func (a *anchor) spawn(j job, t tag) (string, error) {
 	m, c := j.start, j.c
 	var err error
 	if st, err := os.Stat(m.Dir); err != nil {
@@ -233,7 +247,7 @@ func (a *anchor) spawn(j job, r restricted) (string, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c.tag, c.tagInode = r.tag, r.inode
+	c.tag, c.tagInode = t.fd, t.inode
 	lift := a.limitProcesses()
 	pid, err := syscall.ForkExec(path, m.Argv, &syscall.ProcAttr{
 		Dir: m.Dir, Env: m.Env,
@@ -271,43 +285,49 @@ func (a *anchor) limitProcesses() func(pid int) {
 	}
 }
 
-// restricted is a thread that has given up its rights, or could not.
-type restricted struct {
-	tag   int // descriptor of its UTS namespace; -1 without walls
+// tag is the UTS namespace that the processes of one command are born in, and
+// by which they are recognised.
+type tag struct {
+	fd    int // -1 without walls
 	inode uint64
-	step  string
-	err   error
 }
 
-// restrict gives the calling thread, and all it starts, no way back: the tag
-// first, then everything that takes rights away.
-func (a *anchor) restrict() restricted {
-	r := restricted{tag: -1}
-	if a.setup.Open {
-		return r
+// newTag puts the calling thread into a namespace of its own.
+func newTag() (tag, error) {
+	if err := unix.Unshare(unix.CLONE_NEWUTS); err != nil {
+		return tag{fd: -1}, err
+	}
+	fd, err := unix.Open("/proc/thread-self/ns/uts", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return tag{fd: -1}, err
 	}
 	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		_ = unix.Close(fd)
+		return tag{fd: -1}, err
+	}
+	return tag{fd: fd, inode: st.Ino}, nil
+}
+
+// restrict takes from the calling thread, and from all it starts, the ways
+// back.
+func (a *anchor) restrict() (step string, err error) {
+	if a.setup.Open {
+		return "", nil
+	}
 	for _, s := range []struct {
 		step string
 		do   func() error
 	}{
-		{"tag", func() error { return unix.Unshare(unix.CLONE_NEWUTS) }},
-		{"tag", func() (err error) {
-			r.tag, err = unix.Open("/proc/thread-self/ns/uts", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-			return err
-		}},
-		{"tag", func() error { return unix.Fstat(r.tag, &st) }},
 		{"set no_new_privs", func() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }},
 		{"restrict file access", func() error { return restrictSelf(a.rules) }},
 		{"drop capabilities", a.dropCapabilities},
 	} {
-		if r.err = s.do(); r.err != nil {
-			r.step = s.step
-			return r
+		if err := s.do(); err != nil {
+			return s.step, err
 		}
 	}
-	r.inode = st.Ino
-	return r
+	return "", nil
 }
 
 // boundCapabilities takes every capability out of the bounding set of every
@@ -336,7 +356,15 @@ func (a *anchor) boundCapabilities() error {
 	return nil
 }
 
-// dropCapabilities takes every capability from the calling thread, for good.
+// Secure bits, from linux/securebits.h: being root gives no capabilities, and
+// none can be kept or made ambient; each is locked.
+const secureBits = 1<<0 | 1<<1 | 1<<5 | 1<<6 | 1<<7
+
+// dropCapabilities makes the calling thread start programs without any
+// capability. It keeps its own, for the next namespace; a program has none from
+// its first instruction on, because there is nothing left it could get one
+// from: no bounding set, none inheritable or ambient, no privilege of root, and
+// no_new_privs.
 func (a *anchor) dropCapabilities() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return err
@@ -346,9 +374,18 @@ func (a *anchor) dropCapabilities() error {
 			return err
 		}
 	}
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0); err != nil {
+		return err
+	}
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	return unix.Capset(&hdr, &none[0])
+	var caps [2]unix.CapUserData
+	if err := unix.Capget(&hdr, &caps[0]); err != nil {
+		return err
+	}
+	for i := range caps {
+		caps[i].Inheritable = 0
+	}
+	return unix.Capset(&hdr, &caps[0])
 }
 
 // find resolves a program name the way a shell would, with the command's own
