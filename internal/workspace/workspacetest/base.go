@@ -33,7 +33,7 @@ func Base(tb testing.TB) string {
 			continue
 		}
 		tb.Cleanup(func() {
-			if err := os.RemoveAll(base); err != nil { //nolint:gosec // made a few lines above
+			if err := os.RemoveAll(base); err != nil {
 				tb.Error(err)
 			}
 		})
