@@ -1,6 +1,8 @@
 package command_test
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -180,4 +182,44 @@ func TestValidate(t *testing.T) {
 	if err := command.Default().Validate(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestVerdicts judges the corpus of commands, each under a posture.
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("testdata/verdicts.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	postures := map[string]command.Posture{
+		"sandbox": {Confined: true, PIDNamespace: true}, "shared-pids": {Confined: true}, "none": {},
+	}
+	for line := range strings.Lines(string(raw)) {
+		line = strings.TrimRight(line, "\n")
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		parts := strings.SplitN(line, "\t", 4)
+		if len(parts) != 4 {
+			t.Fatalf("bad line %q", line)
+		}
+		posture, ok := postures[parts[0]]
+		if !ok {
+			t.Fatalf("no posture is called %q", parts[0])
+		}
+		t.Run(parts[0]+" "+parts[3], func(t *testing.T) {
+			t.Parallel()
+			d := check(t, command.Default(), posture, shellast.Request{Command: parts[3]})
+			if d.Verdict.String() != parts[1] || parts[2] != orDash(d.Code) {
+				t.Errorf("got %s %q (%s), want %s %s", d.Verdict, d.Code, d.Reason, parts[1], parts[2])
+			}
+		})
+	}
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
 }

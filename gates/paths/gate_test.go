@@ -1,6 +1,9 @@
 package paths_test
 
 import (
+	"encoding/json"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
@@ -82,5 +85,80 @@ func TestNew(t *testing.T) {
 	}
 	if _, err := paths.New(paths.Default()); err == nil {
 		t.Error("a gate without a root was made")
+	}
+}
+
+// corpusPath is a path of the corpus: its place is a word there.
+type corpusPath struct {
+	call.Path
+	Word string `json:"place"`
+}
+
+// corpusCase is one line of the corpus.
+type corpusCase struct {
+	Want  string `json:"want"`
+	Code  string `json:"code"`
+	Deny  bool   `json:"deny"` // outside_read = deny
+	Facts struct {
+		Cwd    *corpusPath  `json:"cwd"`
+		Reads  []corpusPath `json:"reads"`
+		Writes []corpusPath `json:"writes"`
+	} `json:"facts"`
+}
+
+func (c *corpusCase) facts(tb testing.TB) call.Facts {
+	tb.Helper()
+	one := func(p corpusPath) call.Path {
+		for p.Place = call.PlaceUnknown; p.Place <= call.PlaceWorkspace; p.Place++ {
+			if p.Place.String() == p.Word {
+				return p.Path
+			}
+		}
+		tb.Fatalf("no place is called %q", p.Word)
+		return call.Path{}
+	}
+	var out call.Facts
+	if c.Facts.Cwd != nil {
+		out.Cwd = one(*c.Facts.Cwd)
+	}
+	for _, p := range c.Facts.Reads {
+		out.Reads = append(out.Reads, one(p))
+	}
+	for _, p := range c.Facts.Writes {
+		out.Writes = append(out.Writes, one(p))
+	}
+	return out
+}
+
+// TestVerdicts judges the corpus of facts.
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("testdata/verdicts.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		var c corpusCase
+		if err := json.Unmarshal([]byte(line), &c); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			cfg := paths.Default()
+			if c.Deny {
+				cfg.OutsideRead = "deny"
+			}
+			g, err := paths.New(cfg, "/ws")
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := g.Check(t.Context(), call.Call{Facts: c.facts(t)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Verdict.String() != c.Want || d.Code != c.Code {
+				t.Errorf("got %s %q (%s), want %s %q", d.Verdict, d.Code, d.Reason, c.Want, c.Code)
+			}
+		})
 	}
 }
