@@ -58,12 +58,15 @@ type Caller struct {
 }
 
 // Meta carries the `_meta` keys of a request that gates may use. All of it is
-// chosen by the client and therefore only ever narrows what a call may do.
+// chosen by the client and therefore only ever narrows what a call may do;
+// SkillEnv, which does not, is heard from trusted callers only.
 type Meta struct {
 	Session string            // zeph/session
 	Turn    string            // zeph/turn
 	Task    string            // zeph/task
 	Skills  map[string]string // zeph/skills: active skill name to trust level
+	// SkillEnv are the variables of the active skill, from [SkillEnvKey].
+	SkillEnv map[string]string
 }
 
 // Progress is one progress report of a running call. Reports may be dropped;

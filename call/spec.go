@@ -56,6 +56,11 @@ const (
 // registration.
 type Toggle uint8
 
+// SkillEnvKey is the `_meta` key of a request, and the member of accepted
+// arguments, that holds the variables of the active skill. No input schema has
+// it, so nothing in a call's own arguments can set it.
+const SkillEnvKey = "zeph/skill_env"
+
 // The answers.
 const (
 	ToggleUnset Toggle = iota
@@ -85,4 +90,8 @@ type Spec struct {
 	Cacheable    Toggle // a permitted result may be served again
 	Speculatable Toggle // may be run before it is known to be needed
 	Retryable    Toggle // a transient failure may be tried again
+
+	// SkillEnv says that the tool starts programs and gives them the variables
+	// of the active skill. They reach it as the argument [SkillEnvKey].
+	SkillEnv bool
 }

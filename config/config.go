@@ -42,10 +42,11 @@ const maxFile = 1 << 20
 
 // Config is the whole file.
 type Config struct {
-	Server   server.Config   `toml:"server"`
-	Approval approval.Config `toml:"approval"`
-	Security Security        `toml:"security"`
-	Tools    Tools           `toml:"tools"`
+	Server    server.Config   `toml:"server"`
+	Approval  approval.Config `toml:"approval"`
+	Security  Security        `toml:"security"`
+	Execution bash.Execution  `toml:"execution"`
+	Tools     Tools           `toml:"tools"`
 }
 
 // Security is [security].
@@ -99,9 +100,10 @@ type Tools struct {
 // Default returns the configuration in force without a file.
 func Default() Config {
 	cfg := Config{
-		Server:   server.Default(),
-		Approval: approval.Default(),
-		Security: Security{CapabilityScopes: scope.Default()},
+		Server:    server.Default(),
+		Approval:  approval.Default(),
+		Security:  Security{CapabilityScopes: scope.Default()},
+		Execution: bash.DefaultExecution(),
 		Tools: Tools{
 			Shell:       Shell{Bash: bash.Default(), Command: command.Default()},
 			File:        File{Workspace: workspace.Default(), Paths: paths.Default()},
@@ -121,7 +123,11 @@ func Default() Config {
 }
 
 // Bash is what the bash tool is told.
-func (c Config) Bash() bash.Config { return c.Tools.Shell.Bash }
+func (c Config) Bash() bash.Config {
+	b := c.Tools.Shell.Bash
+	b.Execution = c.Execution
+	return b
+}
 
 // Workspace is what the workspace is told.
 func (c Config) Workspace() workspace.Config { return c.Tools.File.Workspace }

@@ -119,6 +119,15 @@ bash = [{ pattern = "ls *", action = "allow" }, { pattern = "*", action = "ask" 
 [approval]
 key = "0123456789012345678901234567890123456789"
 ttl = "1m30s"
+[execution]
+default_env = "b"
+[[execution.environments]]
+name = "a"
+cwd = "."
+[[execution.environments]]
+name = "b"
+cwd = "sub"
+env = { "A" = "hidden", B = "" }
 `
 	cfg, origins, err := Parse(src, "f")
 	if err != nil {
@@ -134,7 +143,7 @@ ttl = "1m30s"
 	shown := Show(cfg, origins)
 	for _, want := range []string{
 		"key = \"[redacted]\"  # f:19\n", "ttl = \"1m30s\"  # f:20\n", "wait = \"5m\"  # default\n", "args_match = \"\"  # default\n", "tool = \"bash\"  # f:14\n",
-		"[security.capability_scopes.\"a b\"]\n", "[[tools.permissions.bash]]\npattern = \"ls *\"  # f:17\n",
+		"[execution.environments.env]\nA = \"[redacted]\"  # f:29\n", "[security.capability_scopes.\"a b\"]\n", "[[tools.permissions.bash]]\npattern = \"ls *\"  # f:17\n",
 	} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("%q is not in\n%s", want, shown)

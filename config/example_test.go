@@ -60,12 +60,12 @@ func TestExampleExplainsEveryKey(t *testing.T) {
 func TestExampleUncommented(t *testing.T) {
 	t.Parallel()
 	src := regexp.MustCompile(`(?m)^# (\[+[a-z_.]+\]+|\w+ = .*)$`).ReplaceAllString(zephmcptools.ExampleConfig, "$1")
-	src = strings.Replace(src, "\nrules = []\n", "\n", 1)
+	src = strings.NewReplacer("\nrules = []\n", "\n", "\nenvironments = []\n", "\n").Replace(src)
 	cfg, _, err := config.Parse(src, "config.example.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(cfg.Tools.Policy.Rules) != 1 || len(cfg.Tools.Permissions.Tools["bash"]) != 2 || len(cfg.Security.CapabilityScopes.Scopes) != 2 {
+	if len(cfg.Tools.Policy.Rules) != 1 || len(cfg.Tools.Permissions.Tools["bash"]) != 2 || len(cfg.Security.CapabilityScopes.Scopes) != 2 || len(cfg.Execution.Environments) != 1 {
 		t.Errorf("not every example took effect: %+v", cfg)
 	}
 }

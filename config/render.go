@@ -80,18 +80,40 @@ func (w *writer) nested(v reflect.Value, key string) {
 	switch v.Kind() { //nolint:exhaustive // a config holds only these kinds
 	case reflect.Map:
 		if v.Len() > 0 {
-			fmt.Fprintf(&w.b, "\n[%s]\n", key)
+			w.header(key)
 		}
 		w.entries(v, key)
 	case reflect.Slice:
 		for i := range v.Len() {
-			fmt.Fprintf(&w.b, "\n[[%s]]\n", key)
+			fmt.Fprintf(&w.b, "\n[[%s]]\n", path(key))
 			w.table(v.Index(i), fmt.Sprintf("%s[%d]", key, i))
 		}
 	default:
-		fmt.Fprintf(&w.b, "\n[%s]\n", key)
+		w.header(key)
 		w.table(v, key)
 	}
+}
+
+func (w *writer) header(key string) { fmt.Fprintf(&w.b, "\n[%s]\n", path(key)) }
+
+// path is a key as a header names it: the last element of a list is meant
+// there without its number.
+func path(key string) string {
+	var b strings.Builder
+	quoted, number := false, false
+	for i := range len(key) {
+		switch c := key[i]; {
+		case c == '"' && (i == 0 || key[i-1] != '\\'):
+			quoted = !quoted
+		case !quoted && (c == '[' || c == ']'):
+			number = c == '['
+			continue
+		}
+		if !number {
+			b.WriteByte(key[i])
+		}
+	}
+	return b.String()
 }
 
 func (w *writer) entries(m reflect.Value, key string) {

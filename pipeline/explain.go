@@ -44,7 +44,7 @@ type ExplainedFacts struct {
 // Explain judges a call and runs nothing: no record, no question, no grant, no
 // count. It needs no pipeline, so that `explain` opens neither log nor store.
 func Explain(ctx context.Context, reg *tools.Registry, chain *gates.Chain, r Request) Verdict {
-	acc, err := reg.Accept(r.Tool, r.Args)
+	acc, err := reg.AcceptFor(r.Tool, r.Args, r.skillEnv())
 	if err != nil {
 		return Refuse(err)
 	}

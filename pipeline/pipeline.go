@@ -42,6 +42,16 @@ type Request struct {
 	Resume string
 }
 
+// skillEnv are the variables of the active skill. Somebody who is not trusted
+// cannot choose what programs find in their environment beside a call's own
+// arguments, which everybody sees.
+func (r Request) skillEnv() map[string]string {
+	if r.Caller.Trust != call.TrustTrusted {
+		return nil
+	}
+	return r.Meta.SkillEnv
+}
+
 // Response is the end of one pass. Pending is set when a person must answer
 // first; otherwise Err says why the call gave no result; otherwise Result
 // holds it.
@@ -117,7 +127,7 @@ func (p *Pipeline) Call(ctx context.Context, r Request) (resp Response) {
 	}
 
 	// 2. Known tool, canonical arguments, closed schema, facts.
-	acc, err := p.o.Tools.Accept(r.Tool, r.Args)
+	acc, err := p.o.Tools.AcceptFor(r.Tool, r.Args, r.skillEnv())
 	rec.Args, rec.Facts = acc.Args, acc.Facts
 	if err != nil {
 		resp.Err = err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -416,6 +417,28 @@ func TestToMeta(t *testing.T) {
 	}})
 	if diff := cmp.Diff(call.Meta{Session: "s", Skills: map[string]string{"a": "trusted"}}, got); diff != "" {
 		t.Error(diff)
+	}
+	long := strings.Repeat("x", 40<<10)
+	many := map[string]any{}
+	for i := range 65 {
+		many[fmt.Sprint("V", i)] = ""
+	}
+	for name, tt := range map[string]struct {
+		give any
+		want map[string]string
+	}{
+		"texts":     {map[string]any{"A": "b", "C": ""}, map[string]string{"A": "b", "C": ""}},
+		"a number":  {map[string]any{"A": "b", "C": 1}, nil},
+		"too long":  {map[string]any{"A": long}, nil},
+		"a name":    {map[string]any{long[:129]: ""}, nil},
+		"no name":   {map[string]any{"": "x"}, nil},
+		"too many":  {many, nil},
+		"no object": {"A=b", nil},
+	} {
+		got := toMeta(&mcp.Meta{AdditionalFields: map[string]any{"zeph/skill_env": tt.give}})
+		if diff := cmp.Diff(call.Meta{SkillEnv: tt.want}, got); diff != "" {
+			t.Errorf("skill variables, %s: %s", name, diff)
+		}
 	}
 	if got := toMeta(nil); got.Session != "" {
 		t.Error("nil meta")

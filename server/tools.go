@@ -127,6 +127,33 @@ func toMeta(m *mcp.Meta) call.Meta {
 			out.Skills[name] = l
 		}
 	}
+	out.SkillEnv = skillEnv(m.AdditionalFields[call.SkillEnvKey])
+	return out
+}
+
+// The bounds of a skill's variables.
+const (
+	maxSkillVars  = 64
+	maxSkillName  = 128
+	maxSkillBytes = 32 << 10 // names and values together
+)
+
+// skillEnv reads the variables of the active skill. What is no map of a few
+// short texts counts as absent as a whole: half an environment is none.
+func skillEnv(v any) map[string]string {
+	vars, _ := v.(map[string]any)
+	if len(vars) == 0 || len(vars) > maxSkillVars {
+		return nil
+	}
+	out, size := make(map[string]string, len(vars)), 0
+	for name, value := range vars {
+		text, ok := value.(string)
+		size += len(name) + len(text)
+		if !ok || name == "" || len(name) > maxSkillName || size > maxSkillBytes {
+			return nil
+		}
+		out[name] = text
+	}
 	return out
 }
 

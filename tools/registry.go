@@ -124,6 +124,14 @@ func (r *Registry) List() []call.Spec {
 // JSON and fit the closed schema, and the tool understands them. Every error
 // is a [*call.Error] the model can act on.
 func (r *Registry) Accept(name string, raw json.RawMessage) (Accepted, error) {
+	return r.AcceptFor(name, raw, nil)
+}
+
+// AcceptFor is [Registry.Accept] for a caller who may give programs the
+// variables of a skill. They become part of the canonical arguments, after the
+// schema has had its say, so that facts, questions, records and the run are
+// about the same bytes.
+func (r *Registry) AcceptFor(name string, raw json.RawMessage, skillEnv map[string]string) (Accepted, error) {
 	i, ok := r.byName[name]
 	if !ok {
 		return Accepted{}, r.notFound(name)
@@ -138,12 +146,35 @@ func (r *Registry) Accept(name string, raw json.RawMessage) (Accepted, error) {
 	if err := e.schema.validate(args); err != nil {
 		return acc, err
 	}
+	if e.spec.SkillEnv && len(skillEnv) > 0 {
+		if args, err = withSkillEnv(args, skillEnv); err != nil {
+			return acc, err
+		}
+		acc.Args = args
+	}
 	facts, err := e.facts(args)
 	if err != nil {
 		return acc, err
 	}
 	acc.Facts = facts
 	return acc, nil
+}
+
+// withSkillEnv adds variables to canonical arguments.
+func withSkillEnv(args json.RawMessage, env map[string]string) (json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(args, &members); err != nil {
+		return nil, err
+	}
+	var err error
+	if members[call.SkillEnvKey], err = json.Marshal(env); err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return nil, err
+	}
+	return canonjson.Canon(raw)
 }
 
 // facts calls the tool's Facts and keeps a panic there from ending the server.

@@ -22,10 +22,15 @@ type args struct {
 	AllowWrite   []string          `json:"allow_write"`
 	AllowDomains []string          `json:"allow_domains"`
 	Network      string            `json:"network"`
+	Environment  string            `json:"environment"`
+	// SkillEnv cannot come from a client: the registry adds it to arguments
+	// that have passed the closed schema.
+	SkillEnv map[string]string `json:"zeph/skill_env"`
 }
 
 const inputSchema = `{"type":"object","properties":{"command":{"type":"string"},` +
 	`"description":{"type":"string","description":"purpose, for the person asked"},"cwd":{"type":"string"},` +
+	`"environment":{"type":"string"},` +
 	`"env":{"type":"object","additionalProperties":{"type":"string"}},` +
 	`"timeout_ms":{"type":"integer","minimum":1},` +
 	`"allow_write":{"type":"array","items":{"type":"string"}},` +
@@ -34,7 +39,7 @@ const inputSchema = `{"type":"object","properties":{"command":{"type":"string"},
 
 const outputSchema = `{"type":"object","properties":{"stdout":{"type":"string"},"stderr":{"type":"string"},` +
 	`"exit_code":{"type":"integer"},"signal":{"type":"string"},"truncated":{"type":"boolean"},` +
-	`"timed_out":{"type":"boolean"},"duration_ms":{"type":"integer"},"sandbox":{"type":"object"}}}`
+	`"timed_out":{"type":"boolean"},"duration_ms":{"type":"integer"},"cwd":{"type":"string"},"sandbox":{"type":"object"}}}`
 
 // result is the structured result.
 type result struct {
@@ -47,6 +52,8 @@ type result struct {
 	DurationMS int64   `json:"duration_ms"`
 	Killed     int     `json:"killed_descendants,omitempty"`
 	Survivors  int     `json:"survivors,omitempty"`
+	Cwd        string  `json:"cwd"`
+	Env        string  `json:"environment,omitempty"` // name of the one in force
 	Sandbox    confine `json:"sandbox"`
 }
 
@@ -70,17 +77,27 @@ func (a args) check(cfg Config) error {
 	if strings.TrimSpace(a.Command) == "" {
 		return call.ArgError("command", "the command is empty", "give the text bash is to run")
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
-		if !isName(name) {
-			return call.ArgError("env."+name, "this is no variable's name", "use letters, digits and _")
-		}
-		if strings.ContainsRune(a.Env[name], 0) {
-			return call.ArgError("env."+name, "the value holds a NUL character", "leave it out")
-		}
+	if err := checkEnv("env", a.Env); err != nil {
+		return err
+	}
+	if err := checkEnv("_meta zeph/skill_env", a.SkillEnv); err != nil {
+		return err
 	}
 	if most := cfg.MaxTimeout.Milliseconds(); a.TimeoutMS > most {
 		return call.ArgError("timeout_ms", fmt.Sprintf("%d is more than the %d allowed here", a.TimeoutMS, most),
 			"do the work in shorter steps")
+	}
+	return nil
+}
+
+func checkEnv(field string, env map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if !isName(name) {
+			return call.ArgError(field+"."+name, "this is no variable's name", "use letters, digits and _")
+		}
+		if strings.ContainsRune(env[name], 0) {
+			return call.ArgError(field+"."+name, "the value holds a NUL character", "leave it out")
+		}
 	}
 	return nil
 }

@@ -44,6 +44,10 @@ func New(cfg Config, ast *shellast.Analyzer, box *sandbox.Sandbox, ws *workspace
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	var err error
+	if cfg.Execution, err = cfg.Execution.open(ws); err != nil {
+		return nil, err
+	}
 	cacheDir := ""
 	if box.Confined() {
 		cacheDir = box.CacheDir()
@@ -60,7 +64,7 @@ func (t *Tool) Spec() call.Spec {
 	return call.Spec{
 		Name: "bash", Title: "Run command", Description: strings.TrimSpace(description),
 		Input: json.RawMessage(inputSchema), Output: json.RawMessage(outputSchema),
-		Effect: call.RunsCommands, Confirm: call.ConfirmByPolicy, Destructive: call.Yes, Idempotent: call.No,
+		Effect: call.RunsCommands, Confirm: call.ConfirmByPolicy, Destructive: call.Yes, Idempotent: call.No, SkillEnv: true,
 		OpenWorld: open, Cacheable: call.No, Speculatable: call.No, Retryable: call.No,
 	}
 }
@@ -74,8 +78,16 @@ func (t *Tool) Facts(raw json.RawMessage) (call.Facts, error) {
 	if err := a.check(t.cfg); err != nil {
 		return call.Facts{}, err
 	}
+	set, err := t.cfg.setting(a)
+	if err != nil {
+		return call.Facts{}, err
+	}
+	cwd, err := t.folder(set)
+	if err != nil {
+		return call.Facts{}, err
+	}
 	req := shellast.Request{
-		Command: a.Command, Cwd: a.Cwd, Env: a.Env,
+		Command: a.Command, Cwd: cwd, Env: set.known(t.cfg),
 		AllowDomains: a.AllowDomains, AllowWrite: a.AllowWrite, Network: a.Network,
 	}
 	f := t.ast.Analyze(req)
@@ -84,6 +96,7 @@ func (t *Tool) Facts(raw json.RawMessage) (call.Facts, error) {
 		req.AllowWrite = t.real(f.Cwd.Path, a.AllowWrite)
 		f = t.ast.Analyze(req)
 	}
+	f.Env = set.attribute(f.Env)
 	if d := plain(a.Description); d != "" {
 		f.Summary += fmt.Sprintf(" (said to be: %q)", d)
 	}
@@ -122,7 +135,7 @@ func (t *Tool) Run(ctx context.Context, auth gates.Authorized) (call.Result, err
 	if err := auth.Decode(&a); err != nil {
 		return call.Result{}, err
 	}
-	cmd, refused, err := t.command(a, auth)
+	cmd, set, err := t.command(a, auth)
 	if err != nil {
 		return call.Result{}, err
 	}
@@ -134,41 +147,43 @@ func (t *Tool) Run(ctx context.Context, auth gates.Authorized) (call.Result, err
 		return call.Result{}, cancelled(out)
 	}
 	out.TimedOut = out.TimedOut || out.Cancelled
-	return t.result(cmd, out, refused)
+	return t.result(cmd, out, set)
 }
 
-// command is what the sandbox is asked to run, and the names of the variables
-// that were not passed on.
-func (t *Tool) command(a args, auth gates.Authorized) (sandbox.Command, []string, error) {
+// command is what the sandbox is asked to run, and in which setting.
+func (t *Tool) command(a args, auth gates.Authorized) (sandbox.Command, setting, error) {
 	facts := auth.Facts()
+	set, err := t.cfg.setting(a)
+	if err != nil {
+		return sandbox.Command{}, set, err
+	}
 	if len(a.AllowDomains) > 0 || a.Network != "" && a.Network != "off" {
-		return sandbox.Command{}, nil, call.Failure("not_available",
+		return sandbox.Command{}, set, call.Failure("not_available",
 			"commands have no network in this version, whatever was permitted",
 			"get what is needed with fetch, then run the command on the file without network and allow_domains")
 	}
 	extra, err := extraWrite(facts)
 	if err != nil {
-		return sandbox.Command{}, nil, err
+		return sandbox.Command{}, set, err
 	}
 	scratch := ""
 	if t.box.Confined() {
 		if scratch, err = t.ws.Scratch(auth.Session()); err != nil && !errors.Is(err, workspace.ErrNoScratch) {
-			return sandbox.Command{}, nil, err
+			return sandbox.Command{}, set, err
 		}
 	}
-	env, refused := t.cfg.environment(t.env, a.Env)
 	limits := auth.Limits()
 	cmd := sandbox.Command{
 		Session: auth.Session(), Scratch: scratch,
 		Argv: []string{shell(), "--noprofile", "--norc", "-c", a.Command},
-		Dir:  facts.Cwd.Path, Env: env, ExtraWrite: extra,
+		Dir:  facts.Cwd.Path, Env: environment(t.env, set.vars), ExtraWrite: extra,
 		Timeout:   a.timeout(t.cfg, limits.Timeout),
 		MaxOutput: call.Limits{MaxOutput: t.cfg.MaxOutput - noteRoom}.Tighten(limits).MaxOutput,
 	}
 	if auth.WantsProgress() {
 		cmd.Progress = progress(auth)
 	}
-	return cmd, refused, nil
+	return cmd, set, nil
 }
 
 // shell is where bash is. It is not looked up in a command's own PATH, which
@@ -247,12 +262,13 @@ func cancelled(out sandbox.Outcome) error {
 }
 
 // result tells how a command ended.
-func (t *Tool) result(cmd sandbox.Command, out sandbox.Outcome, refused []string) (call.Result, error) {
+func (t *Tool) result(cmd sandbox.Command, out sandbox.Outcome, set setting) (call.Result, error) {
 	r := result{
 		Stdout: filter.Clean(out.Stdout.Text()), Stderr: filter.Clean(out.Stderr.Text()),
 		ExitCode: out.ExitCode, Signal: out.Signal, TimedOut: out.TimedOut,
 		Truncated:  out.Stdout.Truncated || out.Stderr.Truncated || out.Combined.Truncated,
 		DurationMS: out.Duration.Milliseconds(), Killed: out.Killed, Survivors: out.Survivors,
+		Cwd: cmd.Dir, Env: set.name,
 		Sandbox: confine{Level: out.Level, Profile: "workspace"},
 	}
 	if out.Level == sandbox.LevelNone {
@@ -264,7 +280,7 @@ func (t *Tool) result(cmd sandbox.Command, out sandbox.Outcome, refused []string
 	}
 	code := out.ExitCode
 	return call.Result{
-		Text: text(cmd, out, refused), Structured: raw,
+		Text: text(cmd, out, set.refused), Structured: raw,
 		Outcome: call.Outcome{
 			ExitCode: &code, TimedOut: out.TimedOut, Truncated: r.Truncated,
 			RawBytes: out.Combined.Total, Sandbox: out.Level,

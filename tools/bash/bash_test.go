@@ -176,7 +176,7 @@ func TestStructure(t *testing.T) {
 	}
 	delete(got, "duration_ms")
 	want := map[string]any{
-		"stdout": "out\n", "stderr": "err\n", "exit_code": 3.0, "truncated": false, "timed_out": false,
+		"stdout": "out\n", "stderr": "err\n", "exit_code": 3.0, "truncated": false, "timed_out": false, "cwd": w.root,
 		"sandbox": map[string]any{"level": 3.0, "profile": "workspace"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -316,7 +316,8 @@ func TestNotRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.need(t)
-	_, err := w.call(t.Context(), t, map[string]any{"command": "true", "cwd": "none"})
+	// Only a session knows what lies in its /tmp.
+	_, err := w.call(t.Context(), t, map[string]any{"command": "true", "cwd": "/tmp/none"})
 	if e, ok := errors.AsType[*call.Error](err); !ok || e.Code != "not_started" {
 		t.Error(err)
 	}

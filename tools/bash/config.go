@@ -18,6 +18,8 @@ type Config struct {
 	// EnvPass are names that commands get although they are on the list or look
 	// like a secret.
 	EnvPass []string `toml:"env_pass"`
+	// Execution is a table of its own in the file.
+	Execution Execution `toml:"-"`
 }
 
 // Default returns the configuration used when nothing is said.
@@ -29,7 +31,8 @@ func Default() Config {
 		EnvBlocklist: []string{
 			"ZEPH_", "AWS_", "AZURE_", "GCP_", "GOOGLE_", "OPENAI_", "ANTHROPIC_", "HF_", "HUGGING",
 		},
-		EnvPass: []string{},
+		EnvPass:   []string{},
+		Execution: DefaultExecution(),
 	}
 }
 
@@ -55,6 +58,7 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("tools.shell.env_pass[%d]: %q is no variable's name", i, p))
 		}
 	}
+	errs = append(errs, c.Execution.Validate())
 	return errors.Join(errs...)
 }
 

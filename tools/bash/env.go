@@ -84,27 +84,21 @@ func plainLocale(all map[string]string) {
 	}
 }
 
-// environment is the whole environment of a command, and the names of the
-// call's variables that were not passed on.
-func (c Config) environment(base, call map[string]string) (env, refused []string) {
+// environment is the whole environment of a command.
+func environment(base map[string]string, vars map[string]variable) []string {
 	all := base
-	if len(call) > 0 {
+	if len(vars) > 0 {
 		all = maps.Clone(base)
 	}
-	for name, value := range call {
-		if c.blocked(name) {
-			refused = append(refused, name)
-			continue
-		}
-		all[name] = value
+	for name, v := range vars {
+		all[name] = v.value
 	}
-	env = make([]string, 0, len(all))
+	env := make([]string, 0, len(all))
 	for name, value := range all {
 		env = append(env, name+"="+value)
 	}
 	slices.Sort(env)
-	slices.Sort(refused)
-	return env, refused
+	return env
 }
 
 // blocked reports whether the operator's list keeps a variable from commands.

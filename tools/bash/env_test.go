@@ -66,7 +66,11 @@ func TestEnvironment(t *testing.T) {
 			if err := cfg.Validate(); err != nil {
 				t.Fatal(err)
 			}
-			env, refused := cfg.environment(cfg.base(inherited, tt.cache), tt.call)
+			set, err := cfg.setting(args{Env: tt.call})
+			if err != nil {
+				t.Fatal(err)
+			}
+			env, refused := environment(cfg.base(inherited, tt.cache), set.vars), set.refused
 			got := map[string]string{}
 			for _, kv := range env {
 				name, value, _ := strings.Cut(kv, "=")
@@ -82,7 +86,7 @@ func TestEnvironment(t *testing.T) {
 			}
 		})
 	}
-	if env, _ := Default().environment(Default().base(nil, ""), nil); !slices.ContainsFunc(env, func(s string) bool { return strings.HasPrefix(s, "PATH=/") }) {
+	if env := environment(Default().base(nil, ""), nil); !slices.ContainsFunc(env, func(s string) bool { return strings.HasPrefix(s, "PATH=/") }) {
 		t.Errorf("no PATH in %q", env)
 	}
 }
