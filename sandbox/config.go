@@ -81,13 +81,14 @@ type Config struct {
 	MaxOpenFiles int           `toml:"max_open_files"`
 	MaxFileSize  int64         `toml:"max_file_size"` // bytes of one file a command writes
 	TmpfsSize    int64         `toml:"tmpfs_size"`    // bytes of /dev/shm
+	SpoolSize    int64         `toml:"spool_size"`    // bytes of one command's output kept on disk
 }
 
 // Default returns the configuration used when nothing is said.
 func Default() Config {
 	return Config{
 		MinLevel:     LevelFull,
-		MaxTimeout:   10 * time.Minute,
+		MaxTimeout:   30 * time.Minute,
 		KillGrace:    2 * time.Second,
 		IdleTimeout:  10 * time.Minute,
 		MaxSessions:  64,
@@ -95,6 +96,7 @@ func Default() Config {
 		MaxOpenFiles: 4096,
 		MaxFileSize:  8 << 30,
 		TmpfsSize:    256 << 20,
+		SpoolSize:    256 << 20,
 	}
 }
 
@@ -117,6 +119,7 @@ func (c Config) Validate() error {
 	bad(c.MaxOpenFiles >= 64, "max_open_files", "must be at least 64")
 	bad(c.MaxFileSize > 0, "max_file_size", "must be more than nothing, in bytes")
 	bad(c.TmpfsSize >= 1<<20, "tmpfs_size", "must be at least 1048576 bytes")
+	bad(c.SpoolSize >= 0, "spool_size", "must not be negative; 0 keeps nothing on disk")
 	return errors.Join(errs...)
 }
 

@@ -75,7 +75,11 @@ func (s *Sandbox) runProbe(ctx context.Context, p stage.Probe) (Report, error) {
 	}
 	defer a.close()
 	r.LandlockABI = int(a.abi)
-	out, err := s.runIn(ctx, &session{anchor: a, places: places}, cmd)
+	run := s.newRun(&session{anchor: a, places: places}, cmd, func() {})
+	if err := run.launch(); err != nil {
+		return r, err
+	}
+	out, err := run.attend(ctx)
 	if err != nil {
 		return r, err
 	}

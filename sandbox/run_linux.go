@@ -1,10 +1,10 @@
 package sandbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -27,21 +27,18 @@ const (
 // lock, so that the order in which the streams' parts are joined is the order
 // in which they were taken.
 type capture struct {
-	mu       sync.Mutex
-	buf      *[readSize]byte
-	streams  [2]*keeper
-	combined *keeper
-	files    [2]*os.File // our ends
-	raw      [2]syscall.RawConn
-	reading  sync.WaitGroup
+	output
+	buf     *[readSize]byte
+	files   [2]*os.File // our ends
+	raw     [2]syscall.RawConn
+	reading sync.WaitGroup
 }
 
 // newCapture makes the pipes and returns the ends the command writes to.
-func newCapture(limit int64) (*capture, [2]int, error) {
-	c := &capture{combined: newKeeper(limit)}
+func newCapture(limit int64, sp *spool) (*capture, [2]int, error) {
+	c := &capture{output: newOutput(limit, sp)}
 	var theirs [2]int
-	for i := range c.streams {
-		c.streams[i] = newKeeper(limit)
+	for i := range c.files {
 		var p [2]int
 		err := unix.Pipe2(p[:], unix.O_CLOEXEC)
 		if err == nil {
@@ -98,7 +95,7 @@ func (c *capture) read(i int) (more bool) {
 		}
 		n, err := unix.Read(int(fd), c.buf[:])
 		if n > 0 {
-			c.take(i, n)
+			c.add(i, c.buf[:n])
 		}
 		more = n > 0 || errors.Is(err, unix.EINTR)
 		return !errors.Is(err, unix.EAGAIN)
@@ -115,14 +112,9 @@ func (c *capture) catchUp() {
 			if err != nil || n <= 0 {
 				return
 			}
-			c.take(0, n)
+			c.add(0, c.buf[:n])
 		}
 	})
-}
-
-func (c *capture) take(i, n int) {
-	c.streams[i].write(c.buf[:n])
-	c.combined.write(c.buf[:n])
 }
 
 // finish waits for the rest of the output. Whatever still holds the other end
@@ -136,53 +128,61 @@ func (c *capture) finish(buffers *sync.Pool) {
 	buffers.Put(c.buf)
 }
 
-func (c *capture) total() (string, int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return lastLine(c.combined.last(512)), c.combined.total
-}
-
-// runIn runs a command in a standing session.
-func (s *Sandbox) runIn(ctx context.Context, ses *session, cmd Command) (Outcome, error) {
-	c, theirs, err := newCapture(cmd.MaxOutput)
+// launch starts the command in its session.
+func (r *Run) launch() error {
+	var sp *spool
+	if r.cmd.Spool && r.s.cfg.SpoolSize > 0 {
+		sp = &spool{dir: filepath.Join(r.s.policy.StateDir, "spool"), quota: r.s.cfg.SpoolSize, log: r.s.log}
+	}
+	c, theirs, err := newCapture(r.cmd.MaxOutput, sp)
 	if err != nil {
-		return Outcome{}, err
+		return err
 	}
 	var configs guard
-	if s.Confined() {
-		configs = newGuard(ses.policy.ReadOnly)
+	if r.s.Confined() {
+		configs = newGuard(r.ses.policy.ReadOnly)
 	}
-	began := time.Now()
-	start := &stage.Start{Argv: cmd.Argv, Env: cmd.Env, Dir: cmd.Dir, Self: cmd.Argv[0] == stage.NameProbe}
-	ended, err := ses.anchor.run(start, theirs[0], theirs[1])
+	r.out, r.began = c, time.Now()
+	start := &stage.Start{Argv: r.cmd.Argv, Env: r.cmd.Env, Dir: r.cmd.Dir, Self: r.cmd.Argv[0] == stage.NameProbe}
+	ended, err := r.ses.anchor.run(start, theirs[0], theirs[1])
 	for _, fd := range theirs {
 		_ = unix.Close(fd)
 	}
 	if err != nil {
 		c.close()
-		return Outcome{}, err
+		return err
 	}
-	c.start(&s.buffers)
+	r.id = start.ID
+	c.start(&r.s.buffers)
+	go r.supervise(configs, ended)
+	return nil
+}
+
+// supervise brings the command to its end and says what it was.
+func (r *Run) supervise(configs guard, ended <-chan *stage.Exit) {
 	var out Outcome
-	end, err := s.await(ctx, ses, cmd, start.ID, c, ended, &out)
-	c.finish(&s.buffers)
+	end, err := r.await(ended, &out)
+	r.out.finish(&r.s.buffers)
 	if configs != nil {
-		out.Restored = configs.check(s.policy.readOnly())
+		out.Restored = configs.check(r.s.policy.readOnly())
 	}
-	if err != nil {
-		return Outcome{}, err
+	switch {
+	case err != nil:
+		r.err = err
+	case end.Step != "":
+		r.err = r.s.notStarted(end)
+	default:
+		out.Duration = time.Since(r.began)
+		out.Killed, out.Survivors = int(end.Killed), int(end.Survivors)
+		r.out.fill(&out)
+		if r.s.Confined() {
+			out.Level = LevelFull
+		}
+		setExit(&out, syscall.WaitStatus(end.Status))
+		r.end = out
 	}
-	if end.Step != "" {
-		return Outcome{}, s.notStarted(end)
-	}
-	out.Duration = time.Since(began)
-	out.Killed, out.Survivors = int(end.Killed), int(end.Survivors)
-	out.Stdout, out.Stderr, out.Combined = c.streams[0].stream(), c.streams[1].stream(), c.combined.stream()
-	if s.Confined() {
-		out.Level = LevelFull
-	}
-	setExit(&out, syscall.WaitStatus(end.Status))
-	return out, nil
+	r.left()
+	close(r.done)
 }
 
 // notStarted sorts why a command was not started: a wall that could not be
@@ -196,25 +196,23 @@ func (s *Sandbox) notStarted(end *stage.Exit) error {
 }
 
 // await waits for the command's end, and brings it about when it is due.
-func (s *Sandbox) await(
-	ctx context.Context, ses *session, cmd Command, id uint64, c *capture, ended <-chan *stage.Exit, out *Outcome,
-) (*stage.Exit, error) {
-	limit := time.NewTimer(cmd.Timeout)
+func (r *Run) await(ended <-chan *stage.Exit, out *Outcome) (*stage.Exit, error) {
+	limit := time.NewTimer(r.cmd.Timeout)
 	defer limit.Stop()
 	var report <-chan time.Time
-	if cmd.Progress != nil {
+	if r.cmd.Progress != nil {
 		tick := time.NewTicker(progressEvery)
 		defer tick.Stop()
 		report = tick.C
 	}
-	tell := reporter(cmd.Progress, c)
-	cancelled := ctx.Done()
+	tell := reporter(r.cmd.Progress, r.out)
+	asked := r.stop
 	var giveUp <-chan time.Time
 	stop := func() {
-		ses.anchor.stop(id, cmd.Grace)
-		cancelled = nil
+		r.ses.anchor.stop(r.id, r.cmd.Grace)
+		asked = nil
 		limit.Stop()
-		giveUp = time.After(cmd.Grace + overdue)
+		giveUp = time.After(r.cmd.Grace + overdue)
 	}
 	for {
 		select {
@@ -226,8 +224,8 @@ func (s *Sandbox) await(
 				// The whole session had to go; nothing of it is left.
 				return &stage.Exit{Status: uint32(syscall.SIGKILL)}, nil
 			}
-			return nil, fmt.Errorf("%w: %w", ErrLost, ses.anchor.cause())
-		case <-cancelled:
+			return nil, fmt.Errorf("%w: %w", ErrLost, r.ses.anchor.cause())
+		case <-asked:
 			out.Cancelled = true
 			stop()
 		case <-limit.C:
@@ -235,8 +233,8 @@ func (s *Sandbox) await(
 			stop()
 		case <-giveUp:
 			giveUp = nil
-			s.log.WarnContext(ctx, "a command could not be ended; its session is ended", "session", cmd.Session)
-			go ses.anchor.close()
+			r.s.log.Warn("a command could not be ended; its session is ended", "session", r.cmd.Session)
+			go r.ses.anchor.close()
 		case <-report:
 			tell()
 		}

@@ -9,7 +9,6 @@
 package sandbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -80,6 +79,7 @@ type Command struct {
 	// configured one.
 	Timeout, Grace time.Duration
 	MaxOutput      int64                              // bytes kept of each stream, half from each end; zero keeps none
+	Spool          bool                               // what MaxOutput cuts out is kept on disk for [Run.Output]
 	Progress       func(lastLine string, bytes int64) // at most once a second, from one goroutine; may be nil
 	ExtraWrite     []string                           // more writable places, real paths that exist
 }
@@ -143,35 +143,6 @@ func (s *Sandbox) Confined() bool { return s.cfg.Mode != ModeOff }
 // CacheDir is the folder for caches that commands may write. It exists once a
 // command has run.
 func (s *Sandbox) CacheDir() string { return s.policy.cache() }
-
-// Run runs a command to its end and ends everything it started. A command that
-// fails is an Outcome; an error means it did not run ([ErrUnavailable], a
-// [StartError], a cancelled context) or its end is not known.
-func (s *Sandbox) Run(ctx context.Context, cmd Command) (Outcome, error) {
-	if err := s.check(&cmd); err != nil {
-		return Outcome{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return Outcome{}, err
-	}
-	if s.Confined() {
-		if r := s.Probe(ctx); r.Err != nil {
-			return Outcome{}, r.Err
-		}
-	}
-	for try := 0; ; try++ {
-		ses, err := s.acquire(ctx, cmd)
-		if err != nil {
-			return Outcome{}, err
-		}
-		out, err := s.runIn(ctx, ses, cmd)
-		s.release(ses)
-		if errors.Is(err, errRetired) && try < 3 {
-			continue // it ended between being found and being used; nothing ran
-		}
-		return out, err
-	}
-}
 
 func (s *Sandbox) check(cmd *Command) error {
 	switch {
