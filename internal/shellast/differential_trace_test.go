@@ -1,0 +1,413 @@
+package shellast_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zeph-tools/zeph-mcp-tools/call"
+	"github.com/zeph-tools/zeph-mcp-tools/gates/command"
+	"github.com/zeph-tools/zeph-mcp-tools/internal/shellast"
+	"github.com/zeph-tools/zeph-mcp-tools/sandbox"
+)
+
+// stub is every program that a traced command can find by name. It writes down
+// how it was called; what runs other programs then does so, everything else
+// ends with the status the run asks for.
+const stub = `#!/bin/sh
+d=${0%%/*}; n=${0##*/}; r=$n
+for a; do r="$r%[1]s$a"; done
+printf '%%s%[2]s' "$r" >>"$d/../log"
+case " %[3]s " in *" $n "*) for p in /usr/bin /bin; do [ -x "$p/$n" ] && exec "$p/$n" "$@"; done ;; esac
+read -r s <"$d/../status"
+exit "$s"
+`
+
+// prelude makes bash itself write down what it runs: programs nobody has, and
+// its own builtins, by functions where one can stand in and by a DEBUG trap
+// where none can.
+const prelude = `__trace() { local IFS=$'\037'; builtin printf '%%s\036' "$*" >>%[1]s/log; }
+command_not_found_handle() { __trace "$@"; return 127; }
+for __name in %[2]s; do
+  builtin eval "$__name() { __trace '$__name' \"\$@\"; builtin $__name \"\$@\"; }"
+done
+builtin unset __name
+__debug() { case ${BASH_COMMAND%%%%[ ;]*} in %[3]s) __trace "${BASH_COMMAND%%%%[ ;]*}" ;; esac; }
+builtin trap __debug DEBUG
+builtin set -T
+`
+
+const (
+	unit, record = "\x1f", "\x1e"
+	// passThrough run other programs, or make the words others are given.
+	passThrough = "env sh bash dash nohup nice ionice chrt timeout setsid stdbuf flock xargs find awk gawk mawk sed tar split" +
+		" cat echo printf true false head tail sort seq tr cut rev base64 xxd tee basename dirname uname"
+	standIns = "echo printf cd test [ true false : pwd read mapfile readarray kill type pushd popd dirs wait jobs umask ulimit getopts hash"
+	// traced cannot have a stand-in: they change the shell that calls them.
+	traced = "eval|exec|set|trap|.|source|unset|shift|alias|unalias|shopt"
+)
+
+// tracer runs commands in a real bash, in the sandbox, and reads what ran.
+type tracer struct {
+	box     *sandbox.Sandbox
+	dir     string // holds bin, log, status and prelude
+	work    string // the folder commands start in, made anew for each
+	home    string
+	session string
+	have    map[string]bool
+}
+
+func newTracer(tb testing.TB, box *sandbox.Sandbox, base, home, session string) *tracer {
+	tb.Helper()
+	t := &tracer{box: box, dir: filepath.Join(base, "trace"), work: filepath.Join(base, "work"), home: home, session: session}
+	t.build(tb)
+	return t
+}
+
+// build makes the folder of programs, again when a command has taken it apart.
+func (t *tracer) build(tb testing.TB) {
+	tb.Helper()
+	if err := errors.Join(os.RemoveAll(t.dir), os.MkdirAll(t.dir+"/bin", 0o755)); err != nil {
+		tb.Error(err)
+		return
+	}
+	t.have = map[string]bool{}
+	t.write(tb, "stub", fmt.Sprintf(stub, unit, record, passThrough))
+	t.write(tb, "prelude", fmt.Sprintf(prelude, t.dir, standIns, traced))
+	t.offer(tb, passThrough+" curl wget sudo rm halt probe probe2 probe3 ls git id")
+}
+
+func (t *tracer) write(tb testing.TB, name, text string) {
+	tb.Helper()
+	if err := os.WriteFile(filepath.Join(t.dir, name), []byte(text), 0o755); err != nil {
+		tb.Error(err)
+	}
+}
+
+// offer makes every word of a text a program.
+func (t *tracer) offer(tb testing.TB, text string) {
+	tb.Helper()
+	for _, name := range regexp.MustCompile(`[A-Za-z0-9_+@.-]+`).FindAllString(text, -1) {
+		if t.have[name] || strings.Trim(name, ".") == "" || len(name) > 100 {
+			continue
+		}
+		t.have[name] = true
+		if err := os.Symlink("../stub", filepath.Join(t.dir, "bin", name)); err != nil {
+			tb.Error(err)
+		}
+	}
+}
+
+// run returns what bash ran, each with its words.
+func (t *tracer) run(tb testing.TB, text, status string) [][]string {
+	tb.Helper()
+	if _, err := os.Stat(t.dir + "/bin/probe"); err != nil {
+		t.build(tb)
+	}
+	t.write(tb, "status", status+"\n")
+	t.write(tb, "log", "")
+	if err := os.RemoveAll(t.work); err != nil {
+		tb.Error(err)
+		return nil
+	}
+	for name, content := range map[string]string{"file.txt": "hello\n", "sub/a.txt": "a\n", "data.txt": "a 1\n", "f": "x\n", "scripts/build.sh": "#!/bin/sh\n"} {
+		name = filepath.Join(t.work, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o755)); err != nil {
+			tb.Error(err)
+			return nil
+		}
+	}
+	t.offer(tb, text)
+	// How a command ends says nothing here, only what it started.
+	_, err := t.box.Run(tb.Context(), sandbox.Command{
+		Session: t.session, Argv: []string{"/bin/bash", "--noprofile", "--norc", "-c", text}, Dir: t.work,
+		Env:     []string{"PATH=" + t.dir + "/bin", "HOME=" + t.home, "BASH_ENV=" + t.dir + "/prelude", "TERM=dumb"},
+		Timeout: 2 * time.Second, Grace: 50 * time.Millisecond, MaxOutput: 1 << 10,
+	})
+	if err != nil {
+		tb.Errorf("%s: %v", text, err)
+		return nil
+	}
+	log, err := os.ReadFile(t.dir + "/log")
+	if err != nil {
+		return nil // the command deleted all it could
+	}
+	var out [][]string
+	for r := range strings.SplitSeq(string(log), record) {
+		if r != "" {
+			out = append(out, strings.Split(r, unit))
+		}
+	}
+	return out
+}
+
+// listed reports whether the analysis has a command position for what ran.
+func listed(f call.Facts, ran []string) bool {
+	name := path.Base(ran[0])
+	return slices.ContainsFunc(f.Commands, func(c call.Command) bool {
+		if !strings.EqualFold(c.Name, name) && (len(c.Argv) == 0 || path.Base(c.Argv[0]) != name) {
+			return false
+		}
+		return len(ran) == 1 || c.Via == "xargs" || fits(c.Argv[1:], ran[1:])
+	})
+}
+
+// fits reports whether words that ran can have come from the words that were
+// listed. A word that holds an expansion stands for any number of words, and
+// so does what the program that runs it adds.
+func fits(listed, ran []string) bool {
+	for i, w := range listed {
+		if strings.ContainsAny(w, "$`*?[{~<>\\'\"(…") {
+			return true
+		}
+		if i >= len(ran) || w != ran[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// traceCorpus is every command of our corpora that can say something here, and
+// those below. What names absolute folders of the fixture cannot.
+func traceCorpus(tb testing.TB) []string {
+	tb.Helper()
+	var out []string
+	add := func(text string) {
+		if text != "" && !strings.ContainsAny(text, "\x00\x1e\x1f") && !strings.Contains(text, "{WS}") && !strings.Contains(text, "{OUT}") &&
+			!strings.Contains(text, "{HOME}") && !strings.Contains(text, "{PAD") {
+			out = append(out, text)
+		}
+	}
+	for _, line := range lines(tb, "testdata/more.tsv") {
+		if p := strings.SplitN(line, "\t", 3); len(p) == 3 && !strings.HasPrefix(line, "#") {
+			add(strings.NewReplacer("⏎", "\n", "␍", "\r").Replace(p[2]))
+		}
+	}
+	for _, line := range lines(tb, "testdata/verdicts.jsonl") {
+		var c struct {
+			Tool string
+			Args struct{ Command, Cwd string }
+		}
+		if err := json.Unmarshal([]byte(line), &c); err == nil && c.Tool == "bash" && c.Args.Cwd == "" {
+			add(c.Args.Command)
+		}
+	}
+	for _, line := range lines(tb, "testdata/traced.txt") {
+		if !strings.HasPrefix(line, "# ") {
+			add(strings.ReplaceAll(line, "⏎", "\n"))
+		}
+	}
+	return out
+}
+
+// outOfView are commands that start what no reading of their text can name, and
+// why that is no fault.
+func outOfView() map[string]string {
+	const (
+		file    = "what is in a file is not part of the command; a program of the workspace is just a program"
+		profile = "a login shell reads the machine's profile"
+		helper  = "tar starts its own compressor"
+		user    = "a home of a user nobody has stays as it is written"
+	)
+	return map[string]string{
+		"source /etc/shadow": file, "bash /etc/shadow": file, "bash -s -- probe < file.txt": file,
+		"echo probe x > s; bash s": file, "echo 'probe x' > s; sh < s": file, "echo 'probe x' > s; . ./s": file,
+		"cat > s <<'EOF'\nprobe x\nEOF\nbash s": file, "BASH_ENV=s; echo probe > s; bash -c ls": file,
+		"echo probe x > s; BASH_ENV=s bash -c ls": file,
+		"bash -lc 'curl x'":                       profile, "bash -l -i -c 'curl x'": profile,
+		"tar czf x.tgz /srv/x": helper, "tar czf x.tgz ../outside": helper, "tar --exclude=node_modules -czf /tmp/x.tgz .": helper,
+		"tar --exclude='.git' -cvzf out.tgz .": helper,
+		"cat ~other/x":                         user,
+	}
+}
+
+// holes are commands where bash runs what the analysis does not list. They are
+// to be closed there; a line whose hole is closed is told and can go.
+func holes() []string {
+	return []string{
+		"local c=curl; $c x", "local c=probe; $c x",
+		"readonly c=probe\nc=ls\n$c x",
+		"c=ls; shopt -s lastpipe; echo probe | read c; $c x",
+		"c=ls; declare -n r=c; r=probe; $c x",
+		"c=ls; trap 'c=probe' DEBUG; $c x",
+		"c=ls; exec {c}> out; $c probe",
+		"a=(1); x='a[$(probe)0]'; declare -i y; y=x",
+		"a=(1); x='a[$(probe)0]'; declare -i y=x",
+		"a=(1); x='a[$(probe)0]'; f() { local -i y=x; }; f",
+		`awk -f <(echo 'BEGIN { system("probe") }')`,
+		`echo 'BEGIN { system("probe") }' | awk -f -`,
+		"sed -f <(echo '1e probe') file.txt",
+		"echo '1e probe' | sed -f - file.txt",
+		"exec <<< 'probe x'; sh", "exec < <(echo 'probe x'); bash",
+		"f() { sh; }; f <<< 'probe x'", "f() { sh; }; echo 'probe x' | f",
+		"xargs < file.txt", "export $(grep -v '^#' .env | xargs)", // the echo that xargs starts by itself
+	}
+}
+
+// TestBashRunsOnlyWhatIsListed runs commands in a real bash and holds what it
+// started against the command positions of the analysis. Every command runs
+// twice: once where all programs succeed, once where all fail. Without
+// ZEPH_TRACE_ALL=1 every tenth one of the large corpora is enough.
+func TestBashRunsOnlyWhatIsListed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, command.Default(), strict())
+	cfg := sandbox.Default()
+	box, err := sandbox.New(cfg, sandbox.Policy{Roots: []string{f.base}, StateDir: t.TempDir()}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = box.Close() })
+	if r := box.Probe(t.Context()); r.Err != nil {
+		if os.Getenv("ZEPH_REQUIRE_SANDBOX") == "1" {
+			t.Fatal(r.Err)
+		}
+		t.Skip(r.Err)
+	}
+	all := traceCorpus(t)
+	if len(all) < 1000 {
+		t.Fatalf("only %d commands", len(all))
+	}
+	own := len(lines(t, "testdata/traced.txt"))
+	work := make(chan string)
+	var (
+		wg               sync.WaitGroup
+		mu               sync.Mutex
+		commands, starts int
+	)
+	for i := range max(2, runtime.GOMAXPROCS(0)) {
+		tr := newTracer(t, box, fmt.Sprintf("%s/traced%d", f.ws, i), f.home, fmt.Sprint("trace", i))
+		wg.Go(func() {
+			for text := range work {
+				n := traceOne(t, f, tr, text)
+				mu.Lock()
+				commands, starts = commands+1, starts+n
+				mu.Unlock()
+			}
+		})
+	}
+	for i, text := range all {
+		if i%10 == 0 || i >= len(all)-own || os.Getenv("ZEPH_TRACE_ALL") == "1" {
+			work <- text
+		}
+	}
+	close(work)
+	wg.Wait()
+	t.Logf("%d commands started %d programs and builtins", commands, starts)
+	if commands < 250 || starts < 2*commands {
+		t.Errorf("%d commands started only %d programs: the trace is not at work", commands, starts)
+	}
+}
+
+// traceOne returns how many starts were seen.
+func traceOne(t *testing.T, f *fixture, tr *tracer, text string) int {
+	t.Helper()
+	facts := f.a.Analyze(shellast.Request{Command: text, Cwd: tr.work})
+	asked := facts.Parse != nil || slices.ContainsFunc(facts.Unknown, func(u call.Unknown) bool { return u.Code })
+	_, beyond := outOfView()[text]
+	known := slices.Contains(holes(), text)
+	n, open := 0, false
+	for _, status := range []string{"0", "1"} {
+		for _, ran := range tr.run(t, text, status) {
+			n++
+			if asked || beyond || listed(facts, ran) {
+				continue
+			}
+			open = true
+			if !known {
+				t.Errorf("%q: bash ran %q, which is not among %s", text, ran, positions(facts))
+			}
+		}
+	}
+	if known && !open {
+		t.Logf("%q: the hole is closed, or bash here has not got it", text)
+	}
+	return n
+}
+
+func positions(f call.Facts) string {
+	var out []string
+	for _, c := range f.Commands {
+		out = append(out, fmt.Sprintf("%q", c.Argv))
+	}
+	return strings.Join(out, " ")
+}
+
+// broken are commands that neither reads.
+func broken() []string {
+	return []string{
+		"(", ")", "{", "}", "echo (", "echo )", "if", "if true", "if true; then", "fi", "then true", "for", "for x", "for x in; do", "while; do :; done",
+		"case x in", "case x in x) ls", "esac", "ls |", "| ls", "&& ls", "ls &&", "ls ||", "; ls", "ls ;; ls", "& ls", "echo 'a", `echo "a`, "echo `a",
+		"echo $(a", "echo $((1", "echo ${a", "[[ a", "[[ a ==", "f() {", "f( {", "function", "ls > ", "ls <<<", "ls > > x", "((1", "a=(1", "{ ls", "( ls", "do ls; done",
+		"ls; }", "until", "select", "time (", "! (", "coproc (", "[[ ]]", "echo $(ls", "bash <(", "if ls; fi", "while ls; done", "for x do", "case in", "ls & & ls",
+	}
+}
+
+// syntaxDiffers says where bash and our parser are known to differ, "" when
+// they should not. What only we refuse is safe; the rest is argued.
+func syntaxDiffers(text string, p *call.ParseError) string {
+	switch {
+	case strings.Contains(text, "\r"):
+		return "a carriage return is part of a word for bash"
+	case strings.HasPrefix(text, "(("):
+		return "a subshell that begins a subshell"
+	case strings.HasPrefix(text, "! !"), strings.HasPrefix(text, "time !"):
+		return "a second negation, or one after time"
+	case p != nil && strings.Contains(p.Message, "unclosed here-document"):
+		return "bash warns, and takes the end of the text for the delimiter"
+	case p != nil && strings.HasPrefix(p.Message, "the text given to"):
+		return "bash reads the inner text when it runs"
+	case strings.Contains(text, "shopt -s extglob"):
+		return "bash -n does not run the shopt that makes it a pattern"
+	case text == "[[ ]]":
+		return "bash -n says nothing to an empty condition"
+	case strings.HasPrefix(text, "time |"):
+		return "our parser takes time without a command in front of a pipe; it starts nothing"
+	}
+	return ""
+}
+
+// TestBashAgreesOnSyntax holds our parser against bash -n.
+func TestBashAgreesOnSyntax(t *testing.T) {
+	t.Parallel()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash")
+	}
+	f := newFixture(t, command.Default(), strict())
+	all := traceCorpus(t)
+	own := len(lines(t, "testdata/traced.txt"))
+	refused, compared := 0, 0
+	for i, text := range append(broken(), all...) {
+		if i >= len(broken()) && i%4 != 0 && i < len(broken())+len(all)-own && os.Getenv("ZEPH_TRACE_ALL") != "1" {
+			continue
+		}
+		run := exec.CommandContext(t.Context(), bash, "--norc", "-n", "-c", text)
+		run.Dir = f.ws
+		out, err := run.CombinedOutput()
+		ours := f.a.Analyze(shellast.Request{Command: text}).Parse
+		compared++
+		if err != nil {
+			refused++
+		}
+		if (err != nil) == (ours != nil) || syntaxDiffers(text, ours) != "" {
+			continue
+		}
+		t.Errorf("%q: bash -n says %v (%s), we say %+v", text, err, out, ours)
+	}
+	t.Logf("%d commands compared, %d refused by bash", compared, refused)
+	if compared < 500 || refused < 40 {
+		t.Errorf("%d commands, %d refused: the comparison is hollow", compared, refused)
+	}
+}
