@@ -117,6 +117,9 @@ func (r *Run) Output(from, limit int64) (Part, error) { return r.out.part(from, 
 // bytes were printed.
 func (r *Run) Last() (line string, bytes int64) { return r.out.total() }
 
+// Spooled reports whether more of the output than an outcome tells can be read.
+func (r *Run) Spooled() bool { return r.out.spooled() }
+
 // Discard gives back the file that holds the whole output. What is kept in
 // memory stays.
 func (r *Run) Discard() { r.out.drop() }

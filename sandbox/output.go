@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"os"
@@ -70,6 +71,9 @@ func (o *output) part(from, limit int64) (Part, error) {
 	if whole := trimEnd(b); len(whole) > 0 {
 		b = whole // a character that is not all there waits for the next part
 	}
+	if i := bytes.LastIndexByte(b, '\n'); at+int64(len(b)) < total && i >= len(b)/2 {
+		b = b[:i+1] // so does a line
+	}
 	text, _ := validText(b)
 	p.Text, p.Next, p.Skipped = string(text), at+int64(len(b)), at-from
 	return p, nil
@@ -93,6 +97,12 @@ func (o *output) at(from, limit int64) ([]byte, int64, error) {
 		tail = slices.Concat(head, tail)[from:]
 	}
 	return slices.Clone(tail[:min(limit, int64(len(tail)))]), from, nil
+}
+
+func (o *output) spooled() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.spool.holds() > 0
 }
 
 // drop gives back the file.

@@ -41,6 +41,8 @@ func TestPart(t *testing.T) {
 		{"no file, the gap", 4, 0, "0123456789abcdef", 2, 10, Part{Text: "ef", Next: 16, Total: 16, Skipped: 12}},
 		{"a cut character waits", 100, 100, "aé", 0, 2, Part{Text: "a", Next: 1, Total: 3}},
 		{"half a character at the end", 100, 100, "a\xc3", 1, 9, Part{Text: "\ufffd", Next: 2, Total: 2}},
+		{"a cut line waits", 100, 100, "abc\nde\nf", 0, 6, Part{Text: "abc\n", Next: 4, Total: 8}},
+		{"a long line does not", 100, 100, "a\nbcdefg", 0, 6, Part{Text: "a\nbcde", Next: 6, Total: 8}},
 		{"no room", 100, 100, "ab", 0, 0, Part{Total: 2}},
 		{"before the start", 100, 100, "ab", -5, 9, Part{Text: "ab", Next: 2, Total: 2}},
 	} {

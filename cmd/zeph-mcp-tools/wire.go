@@ -44,6 +44,7 @@ type judge struct {
 	state     string
 	workspace *workspace.Workspace
 	sandbox   *sandbox.Sandbox
+	bash      *bash.Tool
 	registry  *tools.Registry
 	chain     *gates.Chain
 	warnings  []string
@@ -52,6 +53,7 @@ type judge struct {
 	late struct {
 		status func(context.Context) session.Status
 		hop    func(egress.Event)
+		ended  func(bash.RunRecord)
 	}
 }
 
@@ -123,7 +125,13 @@ func (j *judge) tools(policy *egress.Policy) error {
 	}
 	ws, cfg := j.workspace, j.cfg
 	client := egress.NewClient(policy, cfg.Egress(), j.hop)
-	add(bash.New(cfg.Bash(), shellast.New(ws, shellast.Options{}), j.sandbox, ws))
+	var err error
+	if j.bash, err = bash.New(cfg.Bash(), shellast.New(ws, shellast.Options{}), j.sandbox, ws, j.ended); err != nil {
+		return err
+	}
+	add(j.bash, nil)
+	add(bash.NewOutput(j.bash))
+	add(bash.NewStop(j.bash))
 	add(read.NewRead(cfg.Read(), ws))
 	add(read.NewFindPath(cfg.Read(), ws))
 	add(read.NewGrep(cfg.Read(), ws))
@@ -139,7 +147,6 @@ func (j *judge) tools(policy *egress.Policy) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	var err error
 	j.registry, err = tools.NewRegistry(list...)
 	return err
 }
@@ -147,6 +154,12 @@ func (j *judge) tools(policy *egress.Policy) error {
 func (j *judge) hop(e egress.Event) {
 	if j.late.hop != nil {
 		j.late.hop(e)
+	}
+}
+
+func (j *judge) ended(r bash.RunRecord) {
+	if j.late.ended != nil {
+		j.late.ended(r)
 	}
 }
 
@@ -197,6 +210,7 @@ func (f *flags) engine(s streams) (*engine, error) {
 	}
 	j.late.status = e.status
 	j.late.hop = e.recordHop
+	j.late.ended = e.recordEnd
 	e.pipeline, err = pipeline.New(pipeline.Options{
 		Tools: j.registry, Chain: j.chain, Approvals: e.approvals, Audit: e.audit, Redact: redact.New(),
 		Log: j.log, Fingerprint: j.fingerprint(), MaxText: maxText, Ready: func(ctx context.Context) error { return j.sandbox.Probe(ctx).Err },
@@ -219,6 +233,26 @@ func (e *engine) recordHop(ev egress.Event) {
 	}
 	if err != nil {
 		e.log.Error("audit log lost a connection", "error", err)
+	}
+}
+
+// recordEnd writes the end of a background run to the audit log: the record of
+// its call was written when the call was answered.
+func (e *engine) recordEnd(r bash.RunRecord) {
+	fields := map[string]any{
+		"call_id": r.CallID, "run_id": r.RunID, "session": r.Session, "bytes": r.Bytes, "duration_ms": r.Duration.Milliseconds(),
+		"timed_out": r.TimedOut, "stopped": r.Stopped, "survivors": r.Survivors,
+	}
+	if r.Err != nil {
+		fields["error"] = r.Err.Error()
+	} else {
+		fields["exit_code"] = r.ExitCode
+	}
+	if r.Signal != "" {
+		fields["signal"] = r.Signal
+	}
+	if err := e.audit.Event("run_ended", fields); err != nil {
+		e.log.Error("audit log lost the end of a run", "call_id", r.CallID, "error", err)
 	}
 }
 
@@ -258,6 +292,7 @@ func (e *engine) ready() error { return e.sandbox.Probe(context.Background()).Er
 
 // endSession takes back what a session held.
 func (e *engine) endSession(id string) {
+	e.bash.End(id)
 	e.sandbox.End(id)
 	if err := e.workspace.DropScratch(id); err != nil {
 		e.log.Warn("session left something behind", "error", err)
@@ -268,5 +303,6 @@ func (e *engine) endSession(id string) {
 // serve.
 func (e *engine) Close() error {
 	e.pipeline.Close()
+	e.bash.Close()
 	return errors.Join(e.sandbox.Close(), e.audit.Close())
 }

@@ -19,6 +19,7 @@ type args struct {
 	Cwd          string            `json:"cwd"`
 	Env          map[string]string `json:"env"`
 	TimeoutMS    int64             `json:"timeout_ms"`
+	Background   bool              `json:"background"`
 	AllowWrite   []string          `json:"allow_write"`
 	AllowDomains []string          `json:"allow_domains"`
 	Network      string            `json:"network"`
@@ -32,38 +33,59 @@ const inputSchema = `{"type":"object","properties":{"command":{"type":"string"},
 	`"description":{"type":"string","description":"purpose, for the person asked"},"cwd":{"type":"string"},` +
 	`"environment":{"type":"string"},` +
 	`"env":{"type":"object","additionalProperties":{"type":"string"}},` +
-	`"timeout_ms":{"type":"integer","minimum":1},` +
+	`"timeout_ms":{"type":"integer","minimum":1},"background":{"type":"boolean"},` +
 	`"allow_write":{"type":"array","items":{"type":"string"}},` +
 	`"allow_domains":{"type":"array","items":{"type":"string"}},` +
 	`"network":{"enum":["off","proxy","host"]}},"required":["command"],"additionalProperties":false}`
 
 const outputSchema = `{"type":"object","properties":{"stdout":{"type":"string"},"stderr":{"type":"string"},` +
-	`"exit_code":{"type":"integer"},"signal":{"type":"string"},"truncated":{"type":"boolean"},` +
+	`"exit_code":{"type":"integer"},"stages":{"type":"array","items":{"type":"integer"}},"signal":{"type":"string"},` +
+	`"running":{"type":"boolean"},"run_id":{"type":"string"},"next":{"type":"integer"},"truncated":{"type":"boolean"},` +
 	`"timed_out":{"type":"boolean"},"duration_ms":{"type":"integer"},"cwd":{"type":"string"},"sandbox":{"type":"object"}}}`
 
-// result is the structured result.
-type result struct {
-	Stdout     string  `json:"stdout"`
-	Stderr     string  `json:"stderr"`
-	ExitCode   int     `json:"exit_code"`
-	Signal     string  `json:"signal,omitempty"`
-	Truncated  bool    `json:"truncated"`
-	TimedOut   bool    `json:"timed_out"`
-	DurationMS int64   `json:"duration_ms"`
-	Killed     int     `json:"killed_descendants,omitempty"`
-	Survivors  int     `json:"survivors,omitempty"`
-	Cwd        string  `json:"cwd"`
-	Env        string  `json:"environment,omitempty"` // name of the one in force
-	Sandbox    confine `json:"sandbox"`
+// outputArgs are the arguments of bash_output.
+type outputArgs struct {
+	stopArgs
+	WaitMS int64  `json:"wait_ms"`
+	Since  *int64 `json:"since"`
 }
 
-// confine says how the command was confined.
-type confine struct {
-	Level   int    `json:"level"`
-	Profile string `json:"profile"`
+// stopArgs are the arguments of bash_stop.
+type stopArgs struct {
+	RunID string `json:"run_id"`
 }
 
-func decode(raw json.RawMessage, v *args) error {
+// The longest wait is shorter than clients have patience.
+const outputInput = `{"type":"object","properties":{"run_id":{"type":"string"},` +
+	`"wait_ms":{"type":"integer","minimum":0,"maximum":50000},"since":{"type":"integer","minimum":0}},` +
+	`"required":["run_id"],"additionalProperties":false}`
+
+const stopInput = `{"type":"object","properties":{"run_id":{"type":"string"}},"required":["run_id"],"additionalProperties":false}`
+
+const outputOutput = `{"type":"object","properties":{"output":{"type":"string"},"next":{"type":"integer"},` +
+	`"running":{"type":"boolean"},"exit_code":{"type":"integer"}}}`
+
+func (a stopArgs) id() string { return a.RunID }
+
+func (a outputArgs) wait(l call.Limits) time.Duration {
+	if a.WaitMS <= 0 {
+		return 0
+	}
+	return call.Limits{Timeout: time.Duration(a.WaitMS) * time.Millisecond}.Tighten(call.Limits{Timeout: l.Timeout}).Timeout
+}
+
+// runFacts are the facts of a call about a run.
+func runFacts(raw json.RawMessage, a interface{ id() string }, what string) (call.Facts, error) {
+	if err := decode(raw, a); err != nil {
+		return call.Facts{}, err
+	}
+	if id := a.id(); len(id) > 40 || plain(id) != id {
+		return call.Facts{}, call.ArgError("run_id", "this is no run_id", "use the run_id that bash gave")
+	}
+	return call.Facts{Summary: what + " the run " + a.id(), Text: a.id()}, nil
+}
+
+func decode(raw json.RawMessage, v any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
@@ -102,11 +124,14 @@ func checkEnv(field string, env map[string]string) error {
 	return nil
 }
 
-// timeout is how long the command may take.
+// timeout is how long the command may take. Its call may not wait that long.
 func (a args) timeout(cfg Config, limit time.Duration) time.Duration {
 	t := cfg.Timeout
-	if a.TimeoutMS > 0 {
+	switch {
+	case a.TimeoutMS > 0:
 		t = time.Duration(a.TimeoutMS) * time.Millisecond
+	case a.Background || cfg.detaches():
+		t = cfg.background()
 	}
 	return call.Limits{Timeout: t}.Tighten(call.Limits{Timeout: limit}).Timeout
 }

@@ -11,10 +11,11 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
+	"time"
 	"unicode"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
-	"github.com/zeph-tools/zeph-mcp-tools/filter"
 	"github.com/zeph-tools/zeph-mcp-tools/gates"
 	"github.com/zeph-tools/zeph-mcp-tools/internal/shellast"
 	"github.com/zeph-tools/zeph-mcp-tools/internal/workspace"
@@ -27,6 +28,10 @@ var description string
 // noteRoom is what is left of the output limit for what is said about a run.
 const noteRoom = 600
 
+// firstLook is how long a background run's call waits, so that a command that
+// fails at once is told as that.
+const firstLook = 50 * time.Millisecond
+
 // Tool is the bash tool. It is safe for concurrent use.
 type Tool struct {
 	cfg Config
@@ -34,12 +39,17 @@ type Tool struct {
 	box *sandbox.Sandbox
 	ws  *workspace.Workspace
 	env map[string]string // what every command's starts from
+
+	runs *runs
 }
 
-// New returns the bash tool. Every dependency is required.
-func New(cfg Config, ast *shellast.Analyzer, box *sandbox.Sandbox, ws *workspace.Workspace) (*Tool, error) {
-	if ast == nil || box == nil || ws == nil {
-		return nil, errors.New("bash: the analyzer, the sandbox and the workspace are required")
+// New returns the bash tool. Every dependency is required. ended is told of
+// every background run's end, from a goroutine of that run.
+func New(
+	cfg Config, ast *shellast.Analyzer, box *sandbox.Sandbox, ws *workspace.Workspace, ended func(RunRecord),
+) (*Tool, error) {
+	if ast == nil || box == nil || ws == nil || ended == nil {
+		return nil, errors.New("bash: the analyzer, the sandbox, the workspace and the record of ends are required")
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -52,8 +62,17 @@ func New(cfg Config, ast *shellast.Analyzer, box *sandbox.Sandbox, ws *workspace
 	if box.Confined() {
 		cacheDir = box.CacheDir()
 	}
-	return &Tool{cfg: cfg, ast: ast, box: box, ws: ws, env: cfg.base(os.Environ(), cacheDir)}, nil
+	return &Tool{
+		cfg: cfg, ast: ast, box: box, ws: ws, env: cfg.base(os.Environ(), cacheDir), runs: newRuns(cfg.MaxBackgroundRuns, ended),
+	}, nil
 }
+
+// End ends the background runs of a session that will not come back.
+func (t *Tool) End(session string) { t.runs.end(session) }
+
+// Close ends all background runs and waits until their ends are recorded. No
+// run starts any more.
+func (t *Tool) Close() { t.runs.close() }
 
 // Spec implements tools.Tool.
 func (t *Tool) Spec() call.Spec {
@@ -97,6 +116,9 @@ func (t *Tool) Facts(raw json.RawMessage) (call.Facts, error) {
 		f = t.ast.Analyze(req)
 	}
 	f.Env = set.attribute(f.Env)
+	if a.Background {
+		f.Summary += " (in the background)"
+	}
 	if d := plain(a.Description); d != "" {
 		f.Summary += fmt.Sprintf(" (said to be: %q)", d)
 	}
@@ -139,15 +161,120 @@ func (t *Tool) Run(ctx context.Context, auth gates.Authorized) (call.Result, err
 	if err != nil {
 		return call.Result{}, err
 	}
-	out, err := t.box.Run(ctx, cmd)
+	if a.Background {
+		if err := t.runs.reserve(); err != nil {
+			return call.Result{}, err
+		}
+	}
+	j := job{set: set, stages: withStages(&cmd, a.Command), began: time.Now()}
+	voice := &voice{tell: cmd.Progress}
+	if cmd.Progress != nil {
+		cmd.Progress = voice.say
+	}
+	j.box, err = t.box.Start(ctx, cmd)
+	if err != nil {
+		if a.Background {
+			t.runs.release()
+		}
+		return call.Result{}, explain(ctx, err)
+	}
+	j.cmd, j.cmd.Timeout = cmd, j.box.Limit()
+	r := newRun(auth.Session(), auth.CallID(), j)
+	if a.Background {
+		t.runs.track(r)
+	}
+	if t.attend(ctx, r, a) {
+		voice.hush()
+		return r.detached()
+	}
+	return t.finished(ctx, r)
+}
+
+// attend waits for a command as long as its call does, and reports whether it
+// goes on without it.
+func (t *Tool) attend(ctx context.Context, r *run, a args) (goesOn bool) {
+	patience := t.cfg.Timeout
+	if a.Background {
+		patience = firstLook
+	}
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	for due := limit.C; ; {
+		select {
+		case <-r.box.Done():
+			return false
+		case <-ctx.Done():
+			r.box.Stop()
+			<-r.box.Done()
+			return false
+		case <-due:
+			due = nil
+			switch {
+			case a.Background:
+				goesOn = true
+			case a.TimeoutMS > 0 || r.box.Limit() <= t.cfg.Timeout || ctx.Err() != nil: // its own limit ends it
+			case t.runs.reserve() == nil:
+				t.runs.track(r)
+				goesOn = true
+			default:
+				r.full = true
+				r.box.Stop()
+			}
+			if goesOn && ctx.Err() != nil {
+				r.box.Stop() // its session may have been ended before it was seen to have this run
+			}
+			if goesOn {
+				return true
+			}
+		}
+	}
+}
+
+// detached is the result of a command that goes on without its call.
+func (r *run) detached() (call.Result, error) {
+	out := r.box.Snapshot()
+	r.told(out)
+	return r.result(out, r, true)
+}
+
+// finished is the result of a command that has ended.
+func (t *Tool) finished(ctx context.Context, r *run) (call.Result, error) {
+	out, err := r.box.Wait()
+	r.stages() // also removes what the shell left for us
+	if r.recorded != nil {
+		<-r.recorded
+	}
 	if err != nil {
 		return call.Result{}, explain(ctx, err)
 	}
-	if out.Cancelled && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if out.Cancelled && !r.full && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return call.Result{}, cancelled(out)
 	}
 	out.TimedOut = out.TimedOut || out.Cancelled
-	return t.result(cmd, out, set)
+	if r.full {
+		r.cmd.Timeout = t.cfg.Timeout
+	}
+	more := out.Combined.Truncated && r.box.Spooled()
+	switch {
+	case r.recorded == nil && !more:
+		r.box.Discard()
+		return r.result(out, nil, false)
+	case r.recorded == nil:
+		t.runs.keep(r)
+	}
+	r.told(out)
+	return r.result(out, r, false)
+}
+
+// told notes how much of the output the model has got, up to the cut if there
+// is one.
+func (r *run) told(out sandbox.Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next = out.Combined.Total
+	if out.Combined.Truncated {
+		r.next = int64(len(out.Combined.Head))
+	}
 }
 
 // command is what the sandbox is asked to run, and in which setting.
@@ -178,12 +305,17 @@ func (t *Tool) command(a args, auth gates.Authorized) (sandbox.Command, setting,
 		Argv: []string{shell(), "--noprofile", "--norc", "-c", a.Command},
 		Dir:  facts.Cwd.Path, Env: environment(t.env, set.vars), ExtraWrite: extra,
 		Timeout:   a.timeout(t.cfg, limits.Timeout),
-		MaxOutput: call.Limits{MaxOutput: t.cfg.MaxOutput - noteRoom}.Tighten(limits).MaxOutput,
+		MaxOutput: t.page(limits), Spool: true,
 	}
 	if auth.WantsProgress() {
 		cmd.Progress = progress(auth)
 	}
 	return cmd, set, nil
+}
+
+// page is how much output one result holds.
+func (t *Tool) page(limits call.Limits) int64 {
+	return call.Limits{MaxOutput: t.cfg.MaxOutput - noteRoom}.Tighten(limits).MaxOutput
 }
 
 // shell is where bash is. It is not looked up in a command's own PATH, which
@@ -220,6 +352,26 @@ func progress(auth gates.Authorized) func(string, int64) {
 		last = max(float64(bytes), last+0.001)
 		auth.Progress(call.Progress{Message: line, Done: last})
 	}
+}
+
+// voice passes progress on as long as the call is not answered.
+type voice struct {
+	mu   sync.Mutex
+	tell func(string, int64)
+}
+
+func (v *voice) say(line string, bytes int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.tell != nil {
+		v.tell(line, bytes)
+	}
+}
+
+func (v *voice) hush() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.tell = nil
 }
 
 // explain turns what the sandbox says into an error the model can act on. What
@@ -259,73 +411,4 @@ func cancelled(out sandbox.Outcome) error {
 		Message: "the call was cancelled; the command and everything it started were ended",
 		Details: map[string]any{"duration_ms": out.Duration.Milliseconds(), "survivors": out.Survivors},
 	}
-}
-
-// result tells how a command ended.
-func (t *Tool) result(cmd sandbox.Command, out sandbox.Outcome, set setting) (call.Result, error) {
-	r := result{
-		Stdout: filter.Clean(out.Stdout.Text()), Stderr: filter.Clean(out.Stderr.Text()),
-		ExitCode: out.ExitCode, Signal: out.Signal, TimedOut: out.TimedOut,
-		Truncated:  out.Stdout.Truncated || out.Stderr.Truncated || out.Combined.Truncated,
-		DurationMS: out.Duration.Milliseconds(), Killed: out.Killed, Survivors: out.Survivors,
-		Cwd: cmd.Dir, Env: set.name,
-		Sandbox: confine{Level: out.Level, Profile: "workspace"},
-	}
-	if out.Level == sandbox.LevelNone {
-		r.Sandbox.Profile = "unconfined"
-	}
-	raw, err := json.Marshal(r)
-	if err != nil {
-		return call.Result{}, err
-	}
-	code := out.ExitCode
-	return call.Result{
-		Text: text(cmd, out, set.refused), Structured: raw,
-		Outcome: call.Outcome{
-			ExitCode: &code, TimedOut: out.TimedOut, Truncated: r.Truncated,
-			RawBytes: out.Combined.Total, Sandbox: out.Level,
-		},
-	}, nil
-}
-
-// text is what the model reads: the output as it came, then what is worth
-// saying about the run.
-func text(cmd sandbox.Command, out sandbox.Outcome, refused []string) string {
-	var b strings.Builder
-	b.WriteString(strings.TrimRight(filter.Clean(out.Combined.Text()), "\n"))
-	if b.Len() == 0 {
-		b.WriteString("(no output)")
-	}
-	note := func(format string, a ...any) { fmt.Fprintf(&b, "\n"+format, a...) }
-	if out.Combined.Truncated {
-		note("[cut: %d bytes in all; run it again with > /tmp/out.txt 2>&1 and read that file with offset]", out.Combined.Total)
-	}
-	switch {
-	case out.TimedOut:
-		note("timed out after %v; it and everything it started were ended. Ask for more with timeout_ms.", cmd.Timeout)
-	case out.Signal != "":
-		note("exit code %d (%s)", out.ExitCode, out.Signal)
-	case out.ExitCode != 0:
-		note("exit code %d", out.ExitCode)
-	}
-	if out.Killed > 0 && !out.TimedOut {
-		note("[%d processes it left running were ended]", out.Killed)
-	}
-	if out.Survivors > 0 {
-		note("[%d processes could not be ended]", out.Survivors)
-	}
-	for _, r := range out.Restored {
-		note("[%.300s]", r)
-	}
-	for i, name := range refused {
-		if i == 3 {
-			note("[… and %d more variables]", len(refused)-i)
-			break
-		}
-		note("[%.60s was not set: env_blocklist]", name)
-	}
-	if out.Level == sandbox.LevelNone {
-		note("[not confined: tools.sandbox.mode is \"off\"]")
-	}
-	return b.String()
 }

@@ -40,6 +40,16 @@ type world struct {
 	reg           *tools.Registry
 	progress      func(call.Progress)
 	limits        call.Limits
+	tool          *bash.Tool
+
+	mu   sync.Mutex
+	ends []bash.RunRecord
+}
+
+func (w *world) ended(r bash.RunRecord) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ends = append(w.ends, r)
 }
 
 func newWorld(t *testing.T, change func(*bash.Config, *sandbox.Config)) *world {
@@ -71,11 +81,21 @@ func newWorld(t *testing.T, change func(*bash.Config, *sandbox.Config)) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.box.Close() })
-	tool, err := bash.New(cfg, shellast.New(ws, shellast.Options{}), w.box, ws)
+	tool, err := bash.New(cfg, shellast.New(ws, shellast.Options{}), w.box, ws, w.ended)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.reg, err = tools.NewRegistry(tool); err != nil {
+	w.tool = tool
+	t.Cleanup(tool.Close)
+	output, err := bash.NewOutput(tool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, err := bash.NewStop(tool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.reg, err = tools.NewRegistry(tool, output, stop); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -99,6 +119,38 @@ func (w *world) accept(t *testing.T, args map[string]any) (tools.Accepted, error
 		t.Fatal(err)
 	}
 	return w.reg.Accept("bash", raw)
+}
+
+// ask calls one of the tools in a session.
+func (w *world) ask(ctx context.Context, t *testing.T, session, tool string, args map[string]any) (call.Result, map[string]any, error) {
+	t.Helper()
+	raw, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	acc, err := w.reg.Accept(tool, raw)
+	if err != nil {
+		return call.Result{}, nil, err
+	}
+	ch, err := gates.NewChain(allow{w.limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _, err := ch.Authorize(t.Context(), call.Call{
+		ID: "c-" + tool, Session: session, Spec: acc.Spec, Args: acc.Args, Facts: acc.Facts, Progress: w.progress,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := w.reg.Run(ctx, a)
+	if err != nil {
+		return res, nil, err
+	}
+	var got map[string]any
+	if err := json.Unmarshal(res.Structured, &got); err != nil {
+		t.Fatal(err)
+	}
+	return res, got, nil
 }
 
 func (w *world) call(ctx context.Context, t *testing.T, args map[string]any) (call.Result, error) {
@@ -344,7 +396,7 @@ func TestUnconfinedSaysSo(t *testing.T) {
 
 func TestNewRefusesNil(t *testing.T) {
 	t.Parallel()
-	if _, err := bash.New(bash.Default(), nil, nil, nil); err == nil {
+	if _, err := bash.New(bash.Default(), nil, nil, nil, nil); err == nil {
 		t.Error("a tool without a sandbox was made")
 	}
 }
@@ -353,33 +405,31 @@ func TestNewRefusesNil(t *testing.T) {
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	acc, err := w.accept(t, map[string]any{"command": "true"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := acc.Spec
-	got, err := json.MarshalIndent(map[string]any{
-		"name": s.Name, "title": s.Title, "description": s.Description, "input": s.Input, "output": s.Output,
-		"effect": s.Effect.String(), "destructive": s.Destructive.Bool(), "idempotent": s.Idempotent.Bool(), "open_world": s.OpenWorld.Bool(),
-	}, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(s.Description) + len(s.Input) + len(s.Output); n > 2100 {
-		t.Errorf("%d bytes", n)
-	}
-	got = append(got, '\n')
-	const file = "testdata/bash.json"
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
+	for _, s := range w.reg.List() {
+		got, err := json.MarshalIndent(map[string]any{
+			"name": s.Name, "title": s.Title, "description": s.Description, "input": s.Input, "output": s.Output,
+			"effect": s.Effect.String(), "destructive": s.Destructive.Bool(), "idempotent": s.Idempotent.Bool(), "open_world": s.OpenWorld.Bool(),
+		}, "", "  ")
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), string(got)); d != "" {
-		t.Errorf("schema (-want +got):\n%s", d)
+		most := map[string]int{"bash": 2500, "bash_output": 650, "bash_stop": 400}[s.Name]
+		if n := len(s.Description) + len(s.Input) + len(s.Output); n > most {
+			t.Errorf("%s: %d bytes", s.Name, n)
+		}
+		got = append(got, '\n')
+		file := "testdata/" + s.Name + ".json"
+		if *update {
+			if err := os.WriteFile(file, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(want), string(got)); d != "" {
+			t.Errorf("schema of %s (-want +got):\n%s", s.Name, d)
+		}
 	}
 }

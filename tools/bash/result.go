@@ -1,0 +1,167 @@
+package bash
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zeph-tools/zeph-mcp-tools/call"
+	"github.com/zeph-tools/zeph-mcp-tools/filter"
+	"github.com/zeph-tools/zeph-mcp-tools/sandbox"
+)
+
+// result is the structured result.
+type result struct {
+	Stdout     string  `json:"stdout"`
+	Stderr     string  `json:"stderr"`
+	ExitCode   *int    `json:"exit_code,omitempty"` // nil while it runs
+	Stages     []int   `json:"stages,omitempty"`    // of a pipeline, when they differ
+	Signal     string  `json:"signal,omitempty"`
+	Truncated  bool    `json:"truncated"`
+	TimedOut   bool    `json:"timed_out"`
+	Running    bool    `json:"running,omitempty"`
+	RunID      string  `json:"run_id,omitempty"`
+	Next       int64   `json:"next,omitempty"` // of bash_output
+	DurationMS int64   `json:"duration_ms"`
+	Killed     int     `json:"killed_descendants,omitempty"`
+	Survivors  int     `json:"survivors,omitempty"`
+	Cwd        string  `json:"cwd"`
+	Env        string  `json:"environment,omitempty"` // name of the one in force
+	Sandbox    confine `json:"sandbox"`
+}
+
+// confine says how the command was confined.
+type confine struct {
+	Level   int    `json:"level"`
+	Profile string `json:"profile"`
+}
+
+// result tells how a command ended, or what it printed so far. r is nil when
+// there is nothing more to ask about.
+func (j job) result(out sandbox.Outcome, r *run, running bool) (call.Result, error) {
+	res := result{
+		Stdout: filter.Clean(out.Stdout.Text()), Stderr: filter.Clean(out.Stderr.Text()),
+		Signal: out.Signal, TimedOut: out.TimedOut, Running: running,
+		Truncated:  out.Stdout.Truncated || out.Stderr.Truncated || out.Combined.Truncated,
+		DurationMS: out.Duration.Milliseconds(), Killed: out.Killed, Survivors: out.Survivors,
+		Cwd: j.cmd.Dir, Env: j.set.name,
+		Sandbox: confine{Level: out.Level, Profile: "workspace"},
+	}
+	if out.Level == sandbox.LevelNone {
+		res.Sandbox.Profile = "unconfined"
+	}
+	if !running {
+		code := out.ExitCode
+		res.ExitCode, res.Stages = &code, differing(j.stages())
+	}
+	if r != nil {
+		res.RunID, res.Next = r.id, r.cursor(-1)
+	}
+	raw, err := json.Marshal(res)
+	if err != nil {
+		return call.Result{}, err
+	}
+	return call.Result{
+		Text: j.text(out, res), Structured: raw,
+		Outcome: call.Outcome{
+			ExitCode: res.ExitCode, TimedOut: out.TimedOut, Truncated: res.Truncated,
+			RawBytes: out.Combined.Total, Sandbox: out.Level,
+		},
+	}, nil
+}
+
+// text is what the model reads: the output as it came, then what is worth
+// saying about the run.
+func (j job) text(out sandbox.Outcome, res result) string {
+	var b strings.Builder
+	b.WriteString(strings.TrimRight(filter.Clean(out.Combined.Text()), "\n"))
+	if b.Len() == 0 {
+		b.WriteString("(no output)")
+	}
+	note := func(format string, a ...any) { fmt.Fprintf(&b, "\n"+format, a...) }
+	switch {
+	case out.Combined.Truncated && res.RunID != "":
+		note("[cut: %d bytes in all; bash_output with run_id %s and since %d reads on from the cut]", out.Combined.Total, res.RunID, res.Next)
+	case out.Combined.Truncated:
+		note("[cut: %d bytes in all; run it again with > /tmp/out.txt 2>&1 and read that file with offset]", out.Combined.Total)
+	}
+	switch {
+	case res.Running:
+		note("[still running as %s: bash_output waits for more of it, bash_stop ends it]", res.RunID)
+	case out.TimedOut && j.full:
+		note("timed out after %v; it and everything it started were ended: too many background runs for it to go on. "+
+			"End one with bash_stop, or ask for more with timeout_ms.", j.cmd.Timeout)
+	case out.TimedOut:
+		note("timed out after %v; it and everything it started were ended. Ask for more with timeout_ms.", j.cmd.Timeout)
+	default:
+		b.WriteString(status(out))
+	}
+	if s := telling(res.Stages); s != "" {
+		note("[stages of the pipeline: %s]", s)
+	}
+	if out.Killed > 0 && !out.TimedOut {
+		note("[%d processes it left running were ended]", out.Killed)
+	}
+	j.remarks(out, note)
+	return b.String()
+}
+
+// remarks are what is worth saying beside the output and the status.
+func (j job) remarks(out sandbox.Outcome, note func(string, ...any)) {
+	if out.Survivors > 0 {
+		note("[%d processes could not be ended]", out.Survivors)
+	}
+	for _, r := range out.Restored {
+		note("[%.300s]", r)
+	}
+	for i, name := range j.set.refused {
+		if i == 3 {
+			note("[… and %d more variables]", len(j.set.refused)-i)
+			break
+		}
+		note("[%.60s was not set: env_blocklist]", name)
+	}
+	if out.Level == sandbox.LevelNone {
+		note("[not confined: tools.sandbox.mode is \"off\"]")
+	}
+}
+
+// status is the line about how a command ended; "" for a success.
+func status(out sandbox.Outcome) string {
+	code := out.ExitCode
+	why := ""
+	switch {
+	case out.Signal != "":
+		why = " (" + out.Signal + ")"
+	case code == 126:
+		why = " (for bash: found, but it cannot be executed)"
+	case code == 127:
+		why = " (for bash: command not found)"
+	case code > 128:
+		if name := unix.SignalName(unix.Signal(code - 128)); name != "" {
+			why = " (for bash: ended by " + name + ")"
+		}
+	}
+	if code == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\nexit code %d%s", code, why)
+}
+
+// telling returns the stages as text when one that is not the last failed. The
+// end of a pipe that nobody reads any more is no failure.
+func telling(stages []int) string {
+	const brokenPipe = 128 + int(unix.SIGPIPE)
+	var out []string
+	failed := false
+	for i, s := range stages {
+		failed = failed || i < len(stages)-1 && s != 0 && s != brokenPipe
+		out = append(out, fmt.Sprint(s))
+	}
+	if !failed {
+		return ""
+	}
+	return strings.Join(out, ", ")
+}
