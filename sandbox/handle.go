@@ -7,6 +7,10 @@ import (
 	"time"
 )
 
+// recheckEvery is how long a harmful configuration of git can stand while the
+// command that wrote it goes on.
+const recheckEvery = 10 * time.Second
+
 // Run is a command that was started. It is safe for concurrent use.
 type Run struct {
 	s     *Sandbox

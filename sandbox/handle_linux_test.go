@@ -136,6 +136,19 @@ func TestStartedIsOnItsOwn(t *testing.T) {
 	}
 }
 
+// What a command writes into git's configuration does not stand until it ends.
+func TestRecheck(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(_ *Config, p *Policy) { p.ReadOnly = append(p.ReadOnly, p.Roots[0]+"/.git/config") })
+	w.sb.recheck = 5 * time.Millisecond
+	w.need(t)
+	r := w.start(t, w.command("git init -q --template= . && git config alias.st '!evil' && while grep -q evil .git/config; do sleep 0.01; done; echo gone"))
+	out, err := r.Wait()
+	if err != nil || out.TimedOut || !strings.Contains(out.Stdout.Text(), "gone") || len(out.Restored) != 1 {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
 // Not parallel: it measures memory.
 func TestGigabyte(t *testing.T) {
 	const quota, size = 256 << 20, 1_000_000_000

@@ -161,11 +161,14 @@ func (r *Run) launch() error {
 // supervise brings the command to its end and says what it was.
 func (r *Run) supervise(configs guard, ended <-chan *stage.Exit) {
 	var out Outcome
-	end, err := r.await(ended, &out)
-	r.out.finish(&r.s.buffers)
-	if configs != nil {
-		out.Restored = configs.check(r.s.policy.readOnly())
+	check := func() {
+		if configs != nil {
+			out.Restored = append(out.Restored, configs.check(r.s.policy.readOnly())...)
+		}
 	}
+	end, err := r.await(ended, &out, check)
+	r.out.finish(&r.s.buffers)
+	check()
 	switch {
 	case err != nil:
 		r.err = err
@@ -196,9 +199,11 @@ func (s *Sandbox) notStarted(end *stage.Exit) error {
 }
 
 // await waits for the command's end, and brings it about when it is due.
-func (r *Run) await(ended <-chan *stage.Exit, out *Outcome) (*stage.Exit, error) {
+func (r *Run) await(ended <-chan *stage.Exit, out *Outcome, check func()) (*stage.Exit, error) {
 	limit := time.NewTimer(r.cmd.Timeout)
 	defer limit.Stop()
+	recheck := time.NewTicker(r.s.recheck)
+	defer recheck.Stop()
 	var report <-chan time.Time
 	if r.cmd.Progress != nil {
 		tick := time.NewTicker(progressEvery)
@@ -237,6 +242,8 @@ func (r *Run) await(ended <-chan *stage.Exit, out *Outcome) (*stage.Exit, error)
 			go r.ses.anchor.close()
 		case <-report:
 			tell()
+		case <-recheck.C:
+			check()
 		}
 	}
 }

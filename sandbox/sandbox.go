@@ -112,7 +112,8 @@ type Sandbox struct {
 	probing sync.Mutex
 	report  *Report // nil = not probed
 
-	buffers sync.Pool // of arrays to read output into
+	buffers sync.Pool     // of arrays to read output into
+	recheck time.Duration // between looks at what a command that takes long may have changed
 
 	mu       sync.Mutex
 	closed   bool
@@ -133,7 +134,7 @@ func New(cfg Config, policy Policy, log *slog.Logger) (*Sandbox, error) {
 	policy.ReadOnly = slices.Clone(policy.ReadOnly)
 	return &Sandbox{
 		cfg: cfg, policy: policy, log: log.With("component", "sandbox"),
-		sessions: map[string]*session{}, live: map[*session]struct{}{},
+		sessions: map[string]*session{}, live: map[*session]struct{}{}, recheck: recheckEvery,
 	}, nil
 }
 

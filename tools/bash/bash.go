@@ -166,7 +166,7 @@ func (t *Tool) Run(ctx context.Context, auth gates.Authorized) (call.Result, err
 			return call.Result{}, err
 		}
 	}
-	j := job{set: set, stages: withStages(&cmd, a.Command), began: time.Now()}
+	j := job{set: set, stages: withStages(&cmd, a.Command)}
 	voice := &voice{tell: cmd.Progress}
 	if cmd.Progress != nil {
 		cmd.Progress = voice.say
@@ -178,7 +178,7 @@ func (t *Tool) Run(ctx context.Context, auth gates.Authorized) (call.Result, err
 		}
 		return call.Result{}, explain(ctx, err)
 	}
-	j.cmd, j.cmd.Timeout = cmd, j.box.Limit()
+	j.began, j.cmd, j.cmd.Timeout = time.Now(), cmd, j.box.Limit()
 	r := newRun(auth.Session(), auth.CallID(), j)
 	if a.Background {
 		t.runs.track(r)
