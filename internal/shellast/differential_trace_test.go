@@ -252,6 +252,7 @@ func holes() []string {
 		"echo '1e probe' | sed -f - file.txt",
 		"exec <<< 'probe x'; sh", "exec < <(echo 'probe x'); bash",
 		"f() { sh; }; f <<< 'probe x'", "f() { sh; }; echo 'probe x' | f",
+		"(probe $x#;probe2\n)", `(probe ""#;probe2` + "\n)", "(''#;probe\n)", `x=$(probe "a"#;probe2` + "\n)", "cat <(probe ${x}#;probe2\n)", "(probe $(probe3)#;probe2\n)",
 		"xargs < file.txt", "export $(grep -v '^#' .env | xargs)", // the echo that xargs starts by itself
 	}
 }
