@@ -149,6 +149,33 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.need(t)
+	w.sb.oom = oomCounter{path: w.outside + "/events"}
+	count := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(w.sb.oom.path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count("oom_kill 0\n")
+	if out := w.run(t, "kill -KILL $$"); out.OutOfMemory || out.Signal != "SIGKILL" {
+		t.Errorf("%+v", out)
+	}
+	count("oom_kill 1\n")
+	if out := w.run(t, "echo fine"); out.OutOfMemory {
+		t.Errorf("%+v", out)
+	}
+	if out := w.run(t, "kill -KILL $$"); !out.OutOfMemory {
+		t.Errorf("%+v", out)
+	}
+	if out := w.run(t, "exit 1"); out.OutOfMemory {
+		t.Errorf("%+v", out)
+	}
+}
+
 // Not parallel: it measures memory.
 func TestGigabyte(t *testing.T) {
 	const quota, size = 256 << 20, 1_000_000_000

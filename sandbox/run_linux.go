@@ -182,6 +182,7 @@ func (r *Run) supervise(configs guard, ended <-chan *stage.Exit) {
 			out.Level = LevelFull
 		}
 		setExit(&out, syscall.WaitStatus(end.Status))
+		out.OutOfMemory = out.ExitCode != 0 && !out.TimedOut && !out.Cancelled && r.s.oom.grew()
 		r.end = out
 	}
 	r.left()

@@ -90,7 +90,7 @@ type Outcome struct {
 	Signal      string // name of that signal
 	TimedOut    bool
 	Cancelled   bool
-	OutOfMemory bool // never set without a memory limit of the kernel
+	OutOfMemory bool // it failed, and the kernel ended a process for lack of memory meanwhile
 	Stdout      Stream
 	Stderr      Stream
 	Combined    Stream // both, in the order they arrived
@@ -114,6 +114,8 @@ type Sandbox struct {
 
 	buffers sync.Pool     // of arrays to read output into
 	recheck time.Duration // between looks at what a command that takes long may have changed
+
+	oom oomCounter
 
 	mu       sync.Mutex
 	closed   bool

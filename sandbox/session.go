@@ -191,6 +191,7 @@ func (s *Sandbox) expire(ses *session) {
 
 // start makes a session's anchor.
 func (s *Sandbox) start(ses *session, cmd Command) {
+	s.oom.grew() // what was before does not count
 	policy := s.policy.now()
 	places, err := lookAt(policy, cmd)
 	var a *anchor

@@ -125,6 +125,7 @@ type outputResult struct {
 	Stages   []int  `json:"stages,omitempty"`
 	Signal   string `json:"signal,omitempty"`
 	TimedOut bool   `json:"timed_out,omitempty"`
+	OOM      bool   `json:"out_of_memory,omitempty"`
 	Stopped  bool   `json:"stopped,omitempty"`
 	Duration int64  `json:"duration_ms"`
 }
@@ -185,6 +186,7 @@ func (r *run) tell(ctx context.Context, b *bytes.Buffer, res *outputResult) erro
 	}
 	code := out.ExitCode
 	res.ExitCode, res.Signal, res.TimedOut, res.Stopped = &code, out.Signal, out.TimedOut, out.Cancelled
+	res.OOM = out.OutOfMemory
 	res.Stages, res.Duration = differing(r.stages()), out.Duration.Milliseconds()
 	switch {
 	case out.TimedOut:

@@ -21,6 +21,7 @@ type result struct {
 	Signal     string  `json:"signal,omitempty"`
 	Truncated  bool    `json:"truncated"`
 	TimedOut   bool    `json:"timed_out"`
+	OOM        bool    `json:"out_of_memory,omitempty"`
 	Running    bool    `json:"running,omitempty"`
 	RunID      string  `json:"run_id,omitempty"`
 	Next       int64   `json:"next,omitempty"` // of bash_output
@@ -43,7 +44,7 @@ type confine struct {
 func (j job) result(out sandbox.Outcome, r *run, running bool) (call.Result, error) {
 	res := result{
 		Stdout: filter.Clean(out.Stdout.Text()), Stderr: filter.Clean(out.Stderr.Text()),
-		Signal: out.Signal, TimedOut: out.TimedOut, Running: running,
+		Signal: out.Signal, TimedOut: out.TimedOut, OOM: out.OutOfMemory, Running: running,
 		Truncated:  out.Stdout.Truncated || out.Stderr.Truncated || out.Combined.Truncated,
 		DurationMS: out.Duration.Milliseconds(), Killed: out.Killed, Survivors: out.Survivors,
 		Cwd: j.cmd.Dir, Env: j.set.name,
@@ -146,6 +147,9 @@ func status(out sandbox.Outcome) string {
 	}
 	if code == 0 {
 		return ""
+	}
+	if out.OutOfMemory {
+		why += "; the kernel ended a process for lack of memory"
 	}
 	return fmt.Sprintf("\nexit code %d%s", code, why)
 }
