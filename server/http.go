@@ -265,13 +265,9 @@ func (h *httpServer) post(w http.ResponseWriter, r *http.Request, hr *sdk.HTTPRe
 		return
 	}
 	hr.Body = body
-	e, err := parseEnvelope(body)
-	if err != nil {
-		code, message := mcp.PARSE_ERROR, "the message is not valid JSON"
-		if errors.Is(err, errBatch) || errors.Is(err, errNoObject) {
-			code, message = mcp.INVALID_REQUEST, err.Error()
-		}
-		writeJSON(w, http.StatusBadRequest, fail(nil, code, message))
+	e, fault := parseEnvelope(body)
+	if fault != nil {
+		writeJSON(w, http.StatusBadRequest, *fault)
 		return
 	}
 	to := e.target()

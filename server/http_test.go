@@ -271,6 +271,10 @@ func TestBodyLimitAndForm(t *testing.T) {
 		{`{"jsonrpc":`, 400, "not valid JSON"},
 		{`[]`, 400, "batches"},
 		{``, 400, "JSON object"},
+		{`{"jsonrpc":"2.0","id":{},"method":"ping"}`, 400, "the id must be"},
+		{`{"jsonrpc":"2.0","id":null,"method":"ping"}`, 400, "the id must be"},
+		{`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, 400, `"id":9007199254740993`},
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}`, 400, "given twice"},
 		{`{"jsonrpc":"2.0","id":"x","method":"nope"}`, 200, "-32601"},
 		{`{"jsonrpc":"2.0","method":"notifications/initialized"}`, 202, ""},
 	} {
