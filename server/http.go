@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -193,8 +192,7 @@ func (h *httpServer) local(r *http.Request) bool {
 	if slices.Contains(h.origins, origin) {
 		return true
 	}
-	u, err := url.Parse(origin)
-	return err == nil && u.Scheme == "http" && strings.EqualFold(u.Host, r.Host)
+	return strings.EqualFold(origin, "http://"+r.Host)
 }
 
 func (h *httpServer) ready() error {
@@ -251,7 +249,7 @@ func (h *httpServer) known(w http.ResponseWriter, r *http.Request, c *conn, ids 
 		writeJSON(w, http.StatusNotFound, fail(nil, codeNoSession, "there is no such session: send initialize again"))
 		return nil
 	}
-	c.client, c.session = who, id
+	c.client, c.session = who, who.name
 	return who
 }
 

@@ -351,7 +351,7 @@ func TestAskFailingClient(t *testing.T) {
 				return nil, errors.New("method not found")
 			})))
 			res := callTool(t, c, "ask", nil)
-			if field(t, res, "code") != "expired" || fake.ran.Load() != 0 {
+			if field(t, res, "code") != "not_asked" || fake.ran.Load() != 0 {
 				t.Errorf("got %q", textOf(res))
 			}
 			fake.onceEach(t)
