@@ -17,7 +17,7 @@ import (
 type Policy struct {
 	Roots    []string // writable
 	Secrets  []string // unreadable, wherever they lie
-	ReadOnly []string // unchangeable below a root; git's configuration is verified instead
+	ReadOnly []string // unchangeable below a root; what git rewrites is verified instead
 	StateDir string   // the server's own state; unreadable but for the cache in it
 	// RuntimeDir is the user's folder of sockets ($XDG_RUNTIME_DIR), emptied
 	// like /run. "" = none outside /run.
@@ -116,7 +116,10 @@ func (p Policy) plan(scratch string, extra []string) []stage.Mount {
 		add(stage.OpMask, p.RuntimeDir)
 	}
 	for _, ro := range p.ReadOnly {
-		if !isGitConfig(ro) {
+		if inWorktrees(ro) && verified(ro) {
+			continue
+		}
+		if !verified(ro) {
 			add(stage.OpReadOnly, ro)
 		}
 		for _, pin := range between(ro, p.Roots) {

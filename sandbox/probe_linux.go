@@ -75,7 +75,7 @@ func (s *Sandbox) runProbe(ctx context.Context, p stage.Probe) (Report, error) {
 	}
 	defer a.close()
 	r.LandlockABI = int(a.abi)
-	out, err := s.runIn(ctx, &session{anchor: a, places: places}, cmd)
+	out, err := s.runIn(ctx, &session{anchor: a, places: places, policy: policy}, cmd)
 	if err != nil {
 		return r, err
 	}

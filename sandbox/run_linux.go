@@ -148,9 +148,8 @@ func (s *Sandbox) runIn(ctx context.Context, ses *session, cmd Command) (Outcome
 	if err != nil {
 		return Outcome{}, err
 	}
-	var configs guard
 	if s.Confined() {
-		configs = newGuard(ses.policy.ReadOnly)
+		s.watch.begin(ses.policy.ReadOnly)
 	}
 	began := time.Now()
 	start := &stage.Start{Argv: cmd.Argv, Env: cmd.Env, Dir: cmd.Dir, Self: cmd.Argv[0] == stage.NameProbe}
@@ -160,15 +159,14 @@ func (s *Sandbox) runIn(ctx context.Context, ses *session, cmd Command) (Outcome
 	}
 	if err != nil {
 		c.close()
+		s.unwatch()
 		return Outcome{}, err
 	}
 	c.start(&s.buffers)
 	var out Outcome
 	end, err := s.await(ctx, ses, cmd, start.ID, c, ended, &out)
 	c.finish(&s.buffers)
-	if configs != nil {
-		out.Restored = configs.check(s.policy.readOnly())
-	}
+	out.Restored = s.unwatch()
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -183,6 +181,14 @@ func (s *Sandbox) runIn(ctx context.Context, ses *session, cmd Command) (Outcome
 	}
 	setExit(&out, syscall.WaitStatus(end.Status))
 	return out, nil
+}
+
+// unwatch looks after what no mount holds, once a command has ended.
+func (s *Sandbox) unwatch() []string {
+	if !s.Confined() {
+		return nil
+	}
+	return s.watch.end(s.policy.readOnly())
 }
 
 // notStarted sorts why a command was not started: a wall that could not be

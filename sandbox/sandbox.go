@@ -98,8 +98,8 @@ type Outcome struct {
 	Killed      int // processes it left behind, ended with it
 	Survivors   int // processes that could not be ended
 	Level       int // how it was confined
-	// Restored tells of configuration that was put back or set aside, because
-	// the command had written into it what would make git run something.
+	// Restored tells of what was put back or set aside, because something would
+	// later have been run for it outside.
 	Restored []string
 }
 
@@ -113,6 +113,7 @@ type Sandbox struct {
 	report  *Report // nil = not probed
 
 	buffers sync.Pool // of arrays to read output into
+	watch   watch     // after what commands must not leave behind
 
 	mu       sync.Mutex
 	closed   bool

@@ -91,7 +91,7 @@ func moduleProtected(rest []string) string {
 }
 
 func gitName(c string) string {
-	for _, n := range []string{"hooks", "config", "config.worktree"} {
+	for _, n := range gitNames() {
 		if strings.EqualFold(c, n) {
 			return n
 		}
@@ -99,9 +99,15 @@ func gitName(c string) string {
 	return ""
 }
 
+// gitNames are the entries of a repository that decide what git runs, or where
+// it reads that: a "commondir" leads it to the configuration and the hooks of
+// another folder.
+func gitNames() []string { return []string{"hooks", "config", "config.worktree", "commondir"} }
+
 // ProtectedIn returns the existing protected paths of a root that can be found
-// without walking it: its own entries, its .git and the submodules in it. The
-// .git folder itself is not listed, because git works in it.
+// without walking it: its own entries, its .git, and the submodules and linked
+// worktrees in it. The .git folder itself is not listed, because git works in
+// it; a .git that is a file or a link, and so names a folder, is.
 func (w *Workspace) ProtectedIn(root string) []string {
 	at := w.folderTimes(root)
 	w.seen.Lock()
@@ -157,9 +163,10 @@ func (w *Workspace) folderTimes(root string) times {
 	if t.git, ok = lookAt(root + "/.git"); !ok {
 		return t
 	}
-	// Submodules keep protected names deeper down, where these times do not
-	// reach.
-	t.quiet = t.quiet && now.Sub(time.Unix(0, t.git.changed)) > quietFor && !exists(root+"/.git/modules")
+	// Submodules and worktrees keep protected names deeper down, where these
+	// times do not reach.
+	t.quiet = t.quiet && now.Sub(time.Unix(0, t.git.changed)) > quietFor &&
+		!exists(root+"/.git/modules") && !exists(root+"/.git/worktrees")
 	return t
 }
 
@@ -195,22 +202,36 @@ func (w *Workspace) protectedIn(root string) []string {
 }
 
 // GuardedIn returns the paths of [Workspace.ProtectedIn] that git itself has
-// to rewrite (its config files): a sandbox may leave them writable if it
-// verifies them after a command.
+// to rewrite (its config files and the like): a sandbox may leave them writable
+// if it verifies them after a command.
 func (w *Workspace) GuardedIn(root string) []string {
 	return slices.DeleteFunc(w.ProtectedIn(root), func(p string) bool {
-		return !strings.Contains(p, "/.git/") || strings.HasSuffix(p, "/hooks")
+		return !strings.HasSuffix(p, "/.git") && (!strings.Contains(p, "/.git/") || strings.HasSuffix(p, "/hooks"))
 	})
 }
 
 func gitProtectedIn(git string) []string {
-	var out []string
-	for _, n := range []string{"hooks", "config", "config.worktree"} {
-		if p := git + "/" + n; exists(p) {
+	if info, err := os.Lstat(git); err == nil && !info.IsDir() {
+		return []string{git}
+	}
+	out := gitEntries(git, nil)
+	for i, n := range names(git + "/worktrees") {
+		if i == 256 {
+			break
+		}
+		out = gitEntries(git+"/worktrees/"+n, out)
+	}
+	return append(out, modulesProtectedIn(git+"/modules", 3, new(256))...)
+}
+
+// gitEntries adds the protected names that a folder of git's holds.
+func gitEntries(dir string, out []string) []string {
+	for _, n := range gitNames() {
+		if p := dir + "/" + n; exists(p) {
 			out = append(out, p)
 		}
 	}
-	return append(out, modulesProtectedIn(git+"/modules", 3, new(256))...)
+	return out
 }
 
 // modulesProtectedIn looks for submodules; their names may have several
@@ -223,11 +244,7 @@ func modulesProtectedIn(dir string, depth int, budget *int) []string {
 		}
 		p := dir + "/" + n
 		if exists(p + "/HEAD") {
-			for _, g := range []string{"hooks", "config", "config.worktree"} {
-				if exists(p + "/" + g) {
-					out = append(out, p+"/"+g)
-				}
-			}
+			out = gitEntries(p, out)
 			out = append(out, modulesProtectedIn(p+"/modules", depth-1, budget)...)
 			continue
 		}

@@ -149,6 +149,36 @@ func TestProtectedIn(t *testing.T) {
 	}
 }
 
+// What leads git elsewhere is protected like its configuration, and a .git that
+// is no folder as itself.
+func TestProtectedPointers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	for _, n := range []string{"worktrees/a/commondir", "worktrees/a/config.worktree", "commondir", "modules/libs/a/commondir"} {
+		p := f.ws + "/.git/" + n
+		mkdir(t, parent(p))
+		write(t, p, "x")
+		if !slices.Contains(f.ProtectedIn(f.ws), p) || !slices.Contains(f.GuardedIn(f.ws), p) {
+			t.Errorf("%s is not found", p)
+		}
+		if f.Classify(p).Protected == "" {
+			t.Errorf("%s is not protected", p)
+		}
+	}
+	for _, put := range []func(string) error{
+		func(p string) error { return os.WriteFile(p, []byte("gitdir: x"), 0o600) },
+		func(p string) error { return os.Symlink("x", p) },
+	} {
+		root := t.TempDir()
+		if err := put(root + "/.git"); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.ProtectedIn(root); !slices.Equal(got, []string{root + "/.git"}) {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
 func TestScratch(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
