@@ -195,7 +195,7 @@ func (s *Sandbox) unwatch() []string {
 // built is ours, a program that does not exist is the caller's.
 func (s *Sandbox) notStarted(end *stage.Exit) error {
 	switch end.Step {
-	case "tag", "set no_new_privs", "restrict file access", "drop capabilities", "filter system calls":
+	case "tag", "set no_new_privs", "restrict file access", "drop capabilities", "protect limits", "filter system calls":
 		return unavailable(end.Step, syscall.Errno(end.Errno))
 	}
 	return &StartError{Step: end.Step, Cause: syscall.Errno(end.Errno)}

@@ -833,7 +833,7 @@ func TestAnchorIsDeaf(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.need(t)
-	w.run(t, "for s in $(seq 1 31); do kill -$s 1; done 2>/dev/null; true")
+	w.run(t, "for s in $(seq 1 64); do kill -$s 1; done 2>/dev/null; true")
 	if n := len(w.sb.sessions); n != 1 {
 		t.Fatalf("%d sessions", n)
 	}
@@ -844,6 +844,28 @@ func TestAnchorIsDeaf(t *testing.T) {
 	}
 	if out := w.run(t, "trap 'echo got it' USR1; kill -USR1 $$"); out.Combined.Text() != "got it\n" {
 		t.Errorf("a command cannot take signals: %+v", out)
+	}
+}
+
+// A command cannot take the anchor's limits away, which every later command
+// would inherit. It may still lower its own, and its limit on processes is
+// final.
+func TestLimitsAreOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.need(t)
+	for _, limit := range []string{"nofile", "fsize", "nproc", "cpu", "as", "data", "stack"} {
+		if out := w.run(t, "prlimit --pid 1 --"+limit+"=1:1"); out.ExitCode == 0 || strings.Contains(out.Stderr.Text(), "not found") {
+			t.Errorf("%s of the first process: %+v", limit, out)
+		}
+	}
+	if out := w.run(t, "prlimit --nofile=100:100 bash -c 'ulimit -n'; prlimit --pid $$ --nofile"); !strings.HasPrefix(out.Combined.Text(), "100\n") || out.ExitCode != 0 {
+		t.Errorf("its own: %+v", out)
+	}
+	// The limit was made final a moment after the start.
+	out := w.run(t, "until test \"$(ulimit -Hu)\" = 512; do sleep 0.01; done; ulimit -Su; ulimit -u 513")
+	if out.Stdout.Text() != "512\n" || out.ExitCode == 0 {
+		t.Errorf("processes: %+v", out)
 	}
 }
 
