@@ -372,6 +372,44 @@ func TestExchangedRoot(t *testing.T) {
 	}
 }
 
+// Whoever writes a secret anew, as programs do, by renaming a file over it,
+// takes the mask on the old one away: the next command gets a new view. So it
+// does when a protected folder was exchanged, or a secret has come to be.
+func TestExchangedSecret(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(_ *Config, p *Policy) {
+		secrets := append(slices.Clone(p.Secrets), filepath.Join(filepath.Dir(p.Secrets[0]), ".npmrc"))
+		p.LookSecrets = func() []string {
+			return slices.DeleteFunc(slices.Clone(secrets), func(s string) bool { _, err := os.Lstat(s); return err != nil })
+		}
+	})
+	w.need(t)
+	home := filepath.Dir(w.secret)
+	w.run(t, "true")
+	for name, change := range map[string]func() error{
+		"a file": func() error {
+			return errors.Join(os.WriteFile(home+"/new", []byte("canary"), 0o600), os.Rename(home+"/new", w.secret))
+		},
+		"a folder": func() error {
+			return errors.Join(os.Rename(w.secretDir, w.secretDir+".old"), os.Mkdir(w.secretDir, 0o700),
+				os.WriteFile(w.secretDir+"/id", []byte("canary"), 0o600), os.RemoveAll(w.secretDir+".old"))
+		},
+		"a new file": func() error { return os.WriteFile(home+"/.npmrc", []byte("canary"), 0o600) },
+		"hooks": func() error {
+			return errors.Join(os.Rename(w.hooks, w.hooks+".old"), os.Mkdir(w.hooks, 0o700), os.Remove(w.hooks+".old"))
+		},
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lookEvery) // it is not looked for more often
+		out := w.run(t, "cat ~/.netrc ~/.ssh/id ~/.npmrc; touch .git/hooks/pre-commit && echo hooked")
+		if text := out.Stdout.Text(); strings.Contains(text, "canary") || strings.Contains(text, "hooked") {
+			t.Errorf("%s: %s", name, out.Combined.Text())
+		}
+	}
+}
+
 const tree = `trap '' TERM; echo started
 (trap '' TERM; exec sleep 1001) &
 setsid bash -c "trap '' TERM; sleep 1002" &
