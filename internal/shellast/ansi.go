@@ -77,6 +77,9 @@ func longEscape(b *strings.Builder, s string, ansi bool) (n int, end bool) {
 		if len(s) < 2 {
 			return 1, true
 		}
+		if s[1]&0x1f == 0 {
+			return 2, true
+		}
 		b.WriteByte(s[1] & 0x1f)
 		return 2, false
 	case c == 'c':

@@ -143,7 +143,11 @@ func trap(w *walker, st *state, c *cmd) output {
 	if len(p.rest) < 2 || p.has("-p", "-l") || p.rest[0].is("-", "") {
 		return output{}
 	}
-	w.program(st.clone(), p.rest[0], "trap")
+	sub := st.clone()
+	w.program(sub, p.rest[0], "trap")
+	if !p.rest[1].is("EXIT", "0") || len(p.rest) > 2 {
+		st.join(sub) // it may run at any time
+	}
 	return output{}
 }
 
@@ -389,6 +393,15 @@ func cat(w *walker, st *state, c *cmd) output {
 			return output{}
 		}
 	}
+	if st.in.kind == inputText {
+		return output{known: true, text: st.in.text}
+	}
+	return output{}
+}
+
+// tee hands on what it reads.
+func tee(w *walker, st *state, c *cmd) output {
+	w.tableOperands(st, c)
 	if st.in.kind == inputText {
 		return output{known: true, text: st.in.text}
 	}

@@ -102,6 +102,9 @@ func (w *walker) assign(st *state, a *syntax.Assign, how string) {
 	if a.Index != nil {
 		w.arith(st, a.Index)
 	}
+	if w.common.namerefs[name] {
+		st.voidAll() // another variable changes
+	}
 	w.env(name, how, pos)
 	if a.Array != nil {
 		w.array(st, a)
@@ -140,8 +143,8 @@ func (w *walker) array(st *state, a *syntax.Assign) {
 		for _, f := range w.fields(st, e.Value) {
 			v.known = v.known && f.known() && !f.glob()
 			v.list = append(v.list, f.text())
-			if a.Name.Value == "BASH_ALIASES" {
-				w.program(st.clone(), f, "alias")
+			if n := a.Name.Value; n == "BASH_ALIASES" || n == "PROMPT_COMMAND" {
+				w.program(st.clone(), f, n)
 			}
 		}
 	}
@@ -164,6 +167,10 @@ func (w *walker) codeVar(st *state, name string, x word) {
 			t = plain(strings.TrimLeft(x.text(), "|-"), x.pos)
 		}
 		w.program(st.clone(), t, name)
+	case "GIT_SSH", "GIT_ASKPASS", "SSH_ASKPASS":
+		if x.known() && x.text() != "" {
+			w.run(st.clone(), []word{x}, name)
+		}
 	case "PS4", "PS1", "PS0", "PS2":
 		if x.known() {
 			w.again(st.clone(), x.text(), x.pos, true)
@@ -206,18 +213,29 @@ func (w *walker) declare(st *state, x *syntax.DeclClause) {
 			continue
 		}
 		for _, f := range w.fields(st, a.Value) {
-			if t := f.text(); f.known() && len(t) > 1 && (t[0] == '-' || t[0] == '+') {
-				if strings.Contains(t, "x") && t[0] == '-' {
-					how = "export"
-				}
+			if t := f.text(); f.known() && isDeclareOption(t) {
+				how = exportedBy(t, how)
 				integer = integer || strings.Contains(t, "i")
 				nameref = nameref || strings.Contains(t, "n")
 				continue
 			}
 			w.declaredWord(st, f, how, integer || nameref)
+			if nameref {
+				name, _, _ := strings.Cut(f.prefix(), "=")
+				w.common.nameref(name)
+			}
 		}
 	}
 }
+
+func exportedBy(option, how string) string {
+	if strings.HasPrefix(option, "-") && strings.Contains(option, "x") {
+		return "export"
+	}
+	return how
+}
+
+func isDeclareOption(t string) bool { return len(t) > 1 && (t[0] == '-' || t[0] == '+') }
 
 func (w *walker) declared(st *state, a *syntax.Assign, how string, integer, nameref bool) {
 	if a.Naked && a.Index == nil && a.Value == nil && a.Array == nil {
@@ -234,6 +252,9 @@ func (w *walker) declared(st *state, a *syntax.Assign, how string, integer, name
 	w.assign(st, a, how)
 	if integer || nameref {
 		st.void(a.Name.Value)
+	}
+	if nameref {
+		w.common.nameref(a.Name.Value)
 	}
 }
 
@@ -336,11 +357,15 @@ func (w *walker) realName(st *state, c *cmd, text string) string {
 		c.own = true
 		return text
 	}
+	if b := baseName(real.Path); b == "busybox" || b == "toybox" {
+		return text // these do what the name of the link says
+	}
 	if lexical := w.a.r.Resolve(st.cwd, text, false); lexical.Inside && real.Path != "" {
 		return real.Path
 	}
-	// A link outside keeps its own name, unless what it leads to is watched.
-	if b := baseName(real.Path); b != baseName(text) && w.a.tab().watched[b] {
+	// A link outside keeps its own name, unless only what it leads to is
+	// watched: /sbin/reboot is often a link to systemctl.
+	if watched := w.a.tab().watched; !watched[baseName(text)] && watched[baseName(real.Path)] {
 		return real.Path
 	}
 	return text

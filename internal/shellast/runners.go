@@ -171,7 +171,7 @@ func withSlot(x word, mark string) word {
 
 // xargs runs its operands with words from its input.
 func xargs(w *walker, st *state, c *cmd) output {
-	g := newGrammar("-a=r --arg-file=r -d --delimiter -E -I -L --max-lines -n --max-args -P --max-procs -s --max-chars --process-slot-var -R -J posix")
+	g := newGrammar("-a=r --arg-file=r -d --delimiter -E -I -L -n --max-args -P --max-procs -s --max-chars --process-slot-var -R -J posix")
 	p := g.split(c.args)
 	w.optionPaths(st, c, g, p)
 	mark := ""

@@ -27,6 +27,8 @@ const (
 	maxVars     = 256      // variables that are followed
 	maxText     = 64 << 10 // bytes of one variable
 	maxResolved = 1 << 20  // bytes of all resolved words
+
+	maxCandidates = 8 // items of a loop whose paths are looked at
 )
 
 // Resolver says where a path leads and what that place is.

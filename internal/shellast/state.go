@@ -15,6 +15,7 @@ type value struct {
 	text  string
 	list  []string // of an array
 	array bool
+	maybe []string // what an unknown value may be, among others: the items of a loop
 }
 
 func literal(s string) value { return value{known: true, text: s} }
@@ -132,7 +133,7 @@ func (s *state) join(o *state) {
 }
 
 func (v value) equal(o value) bool {
-	return v.known == o.known && v.text == o.text && v.array == o.array && slices.Equal(v.list, o.list)
+	return v.known == o.known && v.text == o.text && v.array == o.array && slices.Equal(v.list, o.list) && slices.Equal(v.maybe, o.maybe)
 }
 
 // chdir follows cd: logically, as bash does.
