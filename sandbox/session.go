@@ -235,7 +235,7 @@ func (s *Sandbox) setup(p Policy, cmd Command) *stage.Setup {
 		TmpfsBytes:  uint64(s.cfg.TmpfsSize),
 	}
 	if !m.Open {
-		m.Mounts = p.plan(cmd.Scratch, cmd.ExtraWrite)
+		m.Mounts = p.everywhere().plan(cmd.Scratch, cmd.ExtraWrite)
 	}
 	return m
 }
