@@ -1,6 +1,7 @@
 package shellast
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ func git(w *walker, st *state, c *cmd) output {
 	p := g.split(c.args)
 	w.optionPaths(st, c, g, p)
 	w.everyTransport(st, c)
+	w.gitEnviron(st, c)
 	sub := st
 	aliases := map[string]word{}
 	for _, o := range p.opts {
@@ -154,13 +156,25 @@ func (w *walker) gitValue(st *state, key string, v word, aliases map[string]word
 	}
 }
 
+// gitEnviron judges configuration that comes in GIT_CONFIG_KEY_n and
+// GIT_CONFIG_VALUE_n.
+func (w *walker) gitEnviron(st *state, c *cmd) {
+	for n := range 8 {
+		k, v := st.environ(fmt.Sprint("GIT_CONFIG_KEY_", n)), st.environ(fmt.Sprint("GIT_CONFIG_VALUE_", n))
+		if !k.known || !v.known {
+			return
+		}
+		w.gitValue(st, k.text, plain(v.text, c.pos), nil)
+	}
+}
+
 // gitConfigEnv judges --config-env=KEY=VARIABLE.
 func (w *walker) gitConfigEnv(st *state, x word) {
 	i := strings.LastIndexByte(x.text(), '=')
 	if i < 0 || !runsConfig(x.text()[:i]) {
 		return
 	}
-	if v := st.get(x.text()[i+1:], ""); v.known && !v.array {
+	if v := st.environ(x.text()[i+1:]); v.known && !v.array {
 		w.gitValue(st, x.text()[:i], plain(v.text, x.pos), nil)
 		return
 	}

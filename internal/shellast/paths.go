@@ -239,6 +239,9 @@ func (w *walker) matches(st *state, c *cmd, x word, r role) {
 func (w *walker) secrets() []string {
 	if w.common.secrets == nil {
 		w.common.secrets = append(w.a.r.Secrets(), "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/passwd", "/etc/group", "/root")
+		for _, n := range []string{"environ", "mem", "maps", "fd"} { // of any other process
+			w.common.secrets = append(w.common.secrets, "/proc/4000000/"+n, "/proc/2/"+n)
+		}
 	}
 	return w.common.secrets
 }

@@ -12,7 +12,7 @@ import (
 func programs() map[string]handler {
 	m := map[string]handler{
 		"env": envCommand(), "flock": flock(), "busybox": multicall, "toybox": multicall,
-		"cat": cat, "tee": tee, "rm": rm, "jq": jq, "gojq": jq, "jaq": jq, "bazel": ignore, "sem": parallel, "mv": move, "cp": copyFiles, "install": install, "ln": link,
+		"cat": cat, "tee": tee, "rm": rm, "jq": jq, "gojq": jq, "jaq": jq, "bazel": ignore, "fd": fd, "fdfind": fd, "hyperfine": hyperfine, "at": at, "batch": at, "sem": parallel, "mv": move, "cp": copyFiles, "install": install, "ln": link,
 		"chmod": changeMode, "chown": changeMode, "chgrp": changeMode, "truncate": truncate,
 		"dd": dd, "ls": list, "dir": list, "vdir": list, "exa": list, "eza": list, "lsd": list,
 		"find": find, "xargs": xargs, "parallel": parallel, "watch": watch, "entr": entr,
@@ -442,6 +442,9 @@ func interpreterRows(name string) interpreterRow {
 
 // interpreter judges a program text that a construct makes, and the script.
 func interpreter(w *walker, st *state, c *cmd) output {
+	if strings.HasPrefix(c.name, "py") && w.runModule(st, c) {
+		return output{}
+	}
 	row := interpreterRows(c.name)
 	g := newGrammar(row.spec)
 	p := g.split(c.args)

@@ -54,6 +54,17 @@ func (w *walker) simple(st *state, x *syntax.CallExpr, timed bool) output {
 		for _, a := range x.Assigns {
 			w.assign(inner, a, how)
 		}
+		outer := st.env
+		defer func() { st.env = outer }()
+		st.env = maps.Clone(outer)
+		if st.env == nil {
+			st.env = map[string]value{}
+		}
+		for _, a := range x.Assigns {
+			if a.Name != nil {
+				st.env[a.Name.Value] = inner.vars[a.Name.Value]
+			}
+		}
 	}
 	return w.run(st, words, w.via)
 }
@@ -113,20 +124,28 @@ func (w *walker) assign(st *state, a *syntax.Assign, how string) {
 	x := w.single(st, a.Value)
 	w.codeVar(st, name, x)
 	w.pathVar(st, name, x)
+	st.assign(a, x)
+}
+
+// assign remembers what an assignment leaves in its variable.
+func (s *state) assign(a *syntax.Assign, x word) {
+	name := a.Name.Value
 	switch {
+	case a.Index != nil && x.known() && !a.Append:
+		s.setElement(name, a.Index, x.text())
 	case a.Naked || a.Index != nil:
-		st.void(name)
+		s.void(name)
 	case a.Append:
-		old, ok := st.vars[name]
+		old, ok := s.vars[name]
 		if !ok || !old.known || old.array || !x.known() || len(old.text) > maxText {
-			st.void(name)
+			s.void(name)
 			return
 		}
-		st.set(name, literal(old.text+x.text()))
+		s.set(name, literal(old.text+x.text()))
 	case x.known():
-		st.set(name, literal(x.text()))
+		s.set(name, literal(x.text()))
 	default:
-		st.void(name)
+		s.void(name)
 	}
 }
 

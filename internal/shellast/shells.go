@@ -59,6 +59,10 @@ func (w *walker) shellText(st *state, c *cmd, args []word) {
 	}
 	sub := st.clone()
 	sub.voidAll() // a variable that is not exported does not reach it
+	for n, v := range st.env {
+		sub.set(n, v)
+	}
+	sub.env = nil
 	if len(args) > 1 {
 		sub.args, sub.argsKnown = nil, true
 		for _, a := range args[2:] {

@@ -143,6 +143,7 @@ func (w *walker) assignWords(st *state, words []word) []word {
 		}
 		v := words[0].cut(len(name) + 1)
 		w.env(name, "env", words[0].pos)
+		st.setEnviron(name, v)
 		w.codeVar(st, name, v)
 		w.pathVar(st, name, v)
 		words = words[1:]
@@ -161,9 +162,8 @@ func envCommand() handler {
 	g := newGrammar("-u --unset -C --chdir -S --split-string -a --argv0 posix")
 	return func(w *walker, st *state, c *cmd) output {
 		p := g.split(c.args)
-		sub := st
+		sub := st.clone()
 		for _, d := range p.values("-C", "--chdir") {
-			sub = st.clone()
 			w.cdTo(sub, c, d, nil)
 		}
 		for i, o := range p.opts {
