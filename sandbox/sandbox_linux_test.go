@@ -1043,7 +1043,11 @@ func TestProbeLeavesTheWorkspaceAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer sb.Close() //nolint:errcheck // never fails
+	t.Cleanup(func() {
+		if err := sb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	out, err := sb.Run(t.Context(), w.command("cat .git/config; ls -a . .git .git/hooks .vscode"))
 	if err != nil || !strings.HasPrefix(out.Stdout.Text(), mine) || strings.Contains(out.Stdout.Text(), quarantine) || out.Restored != nil {
 		t.Errorf("%v %q %s", err, out.Restored, out.Combined.Text())
@@ -1055,7 +1059,7 @@ func TestProbeLeavesTheWorkspaceAlone(t *testing.T) {
 func present(root string, names ...string) []string {
 	var out []string
 	for _, n := range names {
-		if info, err := os.Lstat(filepath.Join(root, n)); err == nil && !(n == ".git" && info.IsDir()) {
+		if info, err := os.Lstat(filepath.Join(root, n)); err == nil && (n != ".git" || !info.IsDir()) {
 			out = append(out, filepath.Join(root, n))
 		}
 	}

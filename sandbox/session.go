@@ -112,19 +112,16 @@ func (s *Sandbox) stale(ses *session, readOnly []string) bool {
 			return true
 		}
 	}
-	for _, p := range ses.places {
-		if p.covered && !all {
-			continue
-		}
-		now, err := os.Lstat(p.path)
-		if err != nil && p.info == nil {
-			continue
-		}
-		if err != nil || p.info == nil || !os.SameFile(now, p.info) {
-			return true
-		}
+	return slices.ContainsFunc(ses.places, func(p place) bool { return (all || !p.covered) && p.exchanged() })
+}
+
+// exchanged reports whether something else is there now.
+func (p place) exchanged() bool {
+	now, err := os.Lstat(p.path)
+	if err != nil || p.info == nil {
+		return err == nil || p.info != nil
 	}
-	return false
+	return !os.SameFile(now, p.info)
 }
 
 // room makes sure that one more session may stand, giving up the one that was
