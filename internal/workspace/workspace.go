@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 )
@@ -34,6 +35,12 @@ type Workspace struct {
 	allow    []pattern
 
 	locks [32]sync.Mutex // see [Workspace.Lock]
+
+	found struct { // see [Workspace.Secrets]
+		sync.Mutex
+		at    time.Time
+		paths []string
+	}
 
 	seen struct { // see [Workspace.ProtectedIn]
 		sync.Mutex

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -115,6 +116,34 @@ func TestSecrets(t *testing.T) {
 	}
 	if !slices.IsSorted(got) {
 		t.Error("not sorted")
+	}
+}
+
+// What deny_read matches deeper in the workspace is hidden too, as far as the
+// look goes; what lies nearer the top is found first.
+func TestSecretsDeeper(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(c *Config) {
+		c.DenyRead, c.AllowRead = []string{"*.pem", "a/private", "**/x/**"}, []string{"**/ok.pem"}
+	})
+	for _, n := range []string{"a/private/k", "a/b/c/k.pem", "a/b/ok.pem", "x/y", "deep/x/y", "many/k.pem", "node_modules/k.pem"} {
+		mkdir(t, parent(f.ws+"/"+n))
+		write(t, f.ws+"/"+n, "")
+	}
+	for i := range deniedLook + 1 {
+		write(t, f.ws+"/many/"+strconv.Itoa(i), "")
+	}
+	mkdir(t, f.ws+"/many/beyond")
+	write(t, f.ws+"/many/beyond/k.pem", "")
+	var got []string
+	for _, p := range f.Secrets() {
+		if within(f.ws, p) {
+			got = append(got, f.Rel(p))
+		}
+	}
+	want := []string{"a/private", "deep/x", "many/k.pem", "x"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
