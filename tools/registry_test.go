@@ -114,6 +114,7 @@ func TestAcceptNamesTheFault(t *testing.T) {
 		{"unknown field", "demo", `{"path":"a","limt":1}`, call.CategoryInvalidParameters, "limt", "no such argument", "did you mean limit?"},
 		{"wrong case", "demo", `{"Path":"a"}`, call.CategoryInvalidParameters, "Path", "no such argument", "case-sensitive: write path"},
 		{"in map", "demo", `{"path":"a","env":{"A":1}}`, call.CategoryTypeMismatch, "env.A", "number", "give env.A as a string"},
+		{"long name", "demo", `{"path":"a","env":{"` + strings.Repeat("k", 4000) + `":1}}`, call.CategoryTypeMismatch, "env." + strings.Repeat("k", 64) + "…", "number", "…"},
 		{"in array", "demo", `{"path":"a","list":["x",2]}`, call.CategoryTypeMismatch, "list.1", "number", "string"},
 		{"not an object", "demo", `[1]`, call.CategoryTypeMismatch, "", "", ""},
 		{"doubled key", "demo", `{"path":"a","path":"b"}`, call.CategoryInvalidParameters, "path", "", ""},

@@ -339,5 +339,9 @@ func join(at, name string) string {
 
 // fieldName writes an instance location as the dotted path users write.
 func fieldName(loc []string) string {
-	return strings.Join(loc, ".")
+	steps := make([]string, len(loc))
+	for i, step := range loc {
+		steps[i] = clip(step, 64)
+	}
+	return strings.Join(steps, ".")
 }
