@@ -38,10 +38,27 @@ func suspect(path string, before, after []byte) []string {
 	switch {
 	case isGitConfig(path):
 		return harmful(before, after)
+	case filepath.Base(path) == ".git" && ofSubmodule(path, string(after)):
+		return nil
 	case inWorktrees(path) && strings.TrimSuffix(string(after), "\n") == "../..":
 		return nil
 	}
 	return []string{"the folder git reads its configuration from"}
+}
+
+// ofSubmodule reports whether the text of a .git file leads to where the
+// repository above keeps its submodules, whose configuration is verified too.
+func ofSubmodule(path, text string) bool {
+	to, ok := strings.CutPrefix(strings.TrimSuffix(text, "\n"), "gitdir: ")
+	if !ok {
+		return false
+	}
+	dir := filepath.Dir(path)
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(dir, to)
+	}
+	above, name, ok := strings.Cut(filepath.Clean(to), "/.git/modules/")
+	return ok && name != "" && above != dir && below(dir, above)
 }
 
 // settings are the entries of a git configuration: name and text of the value.

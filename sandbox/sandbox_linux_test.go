@@ -1059,7 +1059,7 @@ func TestProbeLeavesTheWorkspaceAlone(t *testing.T) {
 func present(root string, names ...string) []string {
 	var out []string
 	for _, n := range names {
-		if info, err := os.Lstat(filepath.Join(root, n)); err == nil && (n != ".git" || !info.IsDir()) {
+		if info, err := os.Lstat(filepath.Join(root, n)); err == nil && (filepath.Base(n) != ".git" || !info.IsDir()) {
 			out = append(out, filepath.Join(root, n))
 		}
 	}
@@ -1072,7 +1072,7 @@ func TestSetAside(t *testing.T) {
 	t.Parallel()
 	names := []string{
 		".git", ".envrc", ".vscode", ".husky", ".mcp.json", ".git/hooks", ".git/config", ".git/commondir",
-		".git/worktrees/a/commondir", ".git/worktrees/a/config.worktree",
+		".git/worktrees/a/commondir", ".git/worktrees/a/config.worktree", ".git/modules/sub/config", "sub/.git", "sub/.git/config", "sub/.git/hooks",
 	}
 	for _, tt := range []struct{ name, before, script, says, check string }{
 		{"a new file", "true", "echo x > .envrc", "set aside", "test ! -e .envrc -a -e .envrc.zeph-quarantine"},
@@ -1089,6 +1089,12 @@ func TestSetAside(t *testing.T) {
 		{"a repository in its place", "echo gitdir: /real > .git", "rm .git; git init -q .", "put back", "grep -q /real .git"},
 		{"a worktree's configuration", "mkdir -p .git/worktrees/a", "echo '[core] fsmonitor = x' > .git/worktrees/a/config.worktree", "set aside", "test ! -e .git/worktrees/a/config.worktree"},
 		{"a worktree led astray", "mkdir -p .git/worktrees/a; echo ../.. > .git/worktrees/a/commondir", "echo /evil > .git/worktrees/a/commondir", "put back", "grep -qx ../.. .git/worktrees/a/commondir"},
+		{"a repository within", "true", "mkdir -p sub/.git; printf '[core]\nfsmonitor = x\n' > sub/.git/config", "set aside", "test ! -e sub/.git/config"},
+		{"a submodule led astray", "mkdir -p sub .git/modules/sub; echo gitdir: ../.git/modules/sub > sub/.git", "echo gitdir: evil > sub/.git", "put back", "grep -q modules sub/.git"},
+		{"a submodule replaced", "mkdir -p sub .git/modules/sub; echo gitdir: ../.git/modules/sub > sub/.git", "mv sub x; mkdir -p sub/.git/hooks; echo evil > sub/.git/hooks/pre-commit", "put back", "grep -q modules sub/.git"},
+		{"a submodule's folder elsewhere", "mkdir -p .git/modules", "mkdir evil; echo '[core] pager = x' > evil/config; ln -s ../../evil .git/modules/sub", "set aside", "test ! -e .git/modules/sub"},
+		{"a worktree's folder elsewhere", "mkdir -p .git/worktrees/a; echo ../.. > .git/worktrees/a/commondir", "mkdir evil; echo /x > evil/commondir; mv .git/worktrees/a y; ln -s ../../evil .git/worktrees/a", "set aside", "test ! -e .git/worktrees/a/commondir"},
+		{"a new submodule", "mkdir -p .git/modules/sub", "mkdir sub; echo gitdir: ../.git/modules/sub > sub/.git", "", "grep -q modules sub/.git"},
 		{"nothing wrong", "git init -q .; git config user.name a; git config user.email a@b; git commit -q --allow-empty -m x", "git worktree add -q a && git worktree remove a && git config user.name b", "", "true"},
 		{"a new repository", "true", "git init -q . && git config user.name b", "", "test -e .git/config"},
 	} {

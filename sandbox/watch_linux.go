@@ -116,6 +116,16 @@ func settle(p string, was, now state) []string {
 	case was.kind == file:
 		what = []string{"what cannot be read"}
 	}
+	done := undo(p, was)
+	if len(what) == 0 {
+		return []string{p + " is protected and was " + done}
+	}
+	return []string{p + " was " + done + ": it sets " + strings.Join(what, ", ")}
+}
+
+// undo puts back what was at a path, or sets aside what is there, and says
+// which.
+func undo(p string, was state) string {
 	done, err := "set aside", error(nil)
 	switch was.kind {
 	case file:
@@ -125,13 +135,13 @@ func settle(p string, was, now state) []string {
 	case absent, other:
 		err = aside(p)
 	}
-	if err != nil {
-		done = "could not be " + done
+	switch {
+	case errors.Is(err, unix.ELOOP) && asideLink(p) == nil:
+		return "led to by a link, which was set aside"
+	case err != nil:
+		return "to be " + done + ", which failed (" + err.Error() + ")"
 	}
-	if len(what) == 0 {
-		return []string{p + " is protected and was " + done}
-	}
-	return []string{p + " was " + done + ": it sets " + strings.Join(what, ", ")}
+	return done
 }
 
 // newHooks sets aside what git would run in a folder of hooks that is new. The
@@ -230,6 +240,23 @@ func aside(path string) error {
 	}
 	defer unix.Close(dir) //nolint:errcheck // nothing was written through it
 	return asideIn(dir, filepath.Base(path))
+}
+
+// asideLink sets the outermost link aside through which path is reached.
+func asideLink(path string) error {
+	for i := 1; i < len(path); i++ {
+		if path[i] != '/' {
+			continue
+		}
+		info, err := os.Lstat(path[:i])
+		if err != nil {
+			return err
+		}
+		if info.Mode()&os.ModeSymlink != 0 {
+			return aside(path[:i])
+		}
+	}
+	return unix.ENOENT
 }
 
 func asideIn(dir int, name string) error {

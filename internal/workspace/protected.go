@@ -106,7 +106,7 @@ func gitNames() []string { return []string{"hooks", "config", "config.worktree",
 
 // ProtectedIn returns the existing protected paths of a root that can be found
 // without walking it: its own entries, its .git, and the submodules and linked
-// worktrees in it. The .git folder itself is not listed, because git works in
+// worktrees in it, and the repositories inside that its own git looks into. The .git folder itself is not listed, because git works in
 // it; a .git that is a file or a link, and so names a folder, is.
 func (w *Workspace) ProtectedIn(root string) []string {
 	at := w.folderTimes(root)
@@ -166,7 +166,7 @@ func (w *Workspace) folderTimes(root string) times {
 	// Submodules and worktrees keep protected names deeper down, where these
 	// times do not reach.
 	t.quiet = t.quiet && now.Sub(time.Unix(0, t.git.changed)) > quietFor &&
-		!exists(root+"/.git/modules") && !exists(root+"/.git/worktrees")
+		!exists(root+"/.git/modules") && !exists(root+"/.git/worktrees") && len(w.gitlinks(root+"/.git")) == 0
 	return t
 }
 
@@ -186,6 +186,7 @@ func (w *Workspace) protectedIn(root string) []string {
 		case "":
 		case ".git":
 			out = append(out, gitProtectedIn(p)...)
+			out = append(out, w.linkedProtectedIn(root, p, 4, new(1024))...)
 		default:
 			out = append(out, p)
 		}

@@ -44,7 +44,8 @@ type Workspace struct {
 
 	seen struct { // see [Workspace.ProtectedIn]
 		sync.Mutex
-		in map[string]protectedThere
+		in    map[string]protectedThere
+		index map[string]indexSeen // by its path
 	}
 }
 
