@@ -133,6 +133,8 @@ func (b *builder) element(v value, p *syntax.ParamExp, src string, quoted bool) 
 
 func (b *builder) positional(n int, src string, quoted bool) {
 	switch {
+	case n == 0 && b.st.vars["0"].known:
+		b.text(b.st.vars["0"].text, quoted)
 	case n > 0 && b.st.argsKnown && n <= len(b.st.args):
 		b.text(b.st.args[n-1], quoted)
 	case n > 0 && b.st.argsKnown:

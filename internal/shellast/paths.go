@@ -384,13 +384,10 @@ func (w *walker) guessGlued(st *state, c *cmd, x word) {
 	if i := strings.IndexByte(pre, '='); i > 0 {
 		v := x.cut(i + 1)
 		if isOutName(pre[:i]) {
-			w.guessOut(st, c, v)
+			w.guessOut(st, c, w.homeOf(st, v))
 			return
 		}
-		if vp := v.prefix(); strings.HasPrefix(vp, "~/") && v.known() {
-			home := st.get("HOME", w.a.r.Home())
-			v = plain(home.text+vp[1:], x.pos)
-		}
+		v = w.homeOf(st, v)
 		v.src = strings.TrimPrefix(x.src, pre[:i+1])
 		w.guess(st, c, v)
 		return
@@ -406,6 +403,17 @@ func (w *walker) guessGlued(st *state, c *cmd, x word) {
 			w.guess(st, c, v)
 		}
 	}
+}
+
+// homeOf expands a tilde that bash leaves in --opt=~/x: many programs expand it
+// themselves.
+func (w *walker) homeOf(st *state, v word) word {
+	vp := v.prefix()
+	home := st.get("HOME", w.a.r.Home())
+	if !strings.HasPrefix(vp, "~/") || !v.known() || !home.known {
+		return v
+	}
+	return plain(home.text+vp[1:], v.pos)
 }
 
 // optionPaths judges the values of options by their roles; values of options

@@ -99,6 +99,7 @@ func (w *walker) callEnv(st *state, env map[string]string) {
 			delete(st.vars, k) // the shell does not import it
 		}
 		w.codeVar(st, k, plain(env[k], call.Pos{}))
+		w.pathVar(st, k, plain(env[k], call.Pos{}))
 	}
 }
 

@@ -174,6 +174,38 @@ func xargs(w *walker, st *state, c *cmd) output {
 	g := newGrammar("-a=r --arg-file=r -d --delimiter -E -I -L -n --max-args -P --max-procs -s --max-chars --process-slot-var -R -J posix")
 	p := g.split(c.args)
 	w.optionPaths(st, c, g, p)
+	mark := replaceMark(p)
+	sub := st.clone()
+	sub.in = input{}
+	if len(p.rest) == 0 {
+		return output{}
+	}
+	in := st.in
+	if p.has("-d", "--delimiter", "-0", "--null", "-E", "--eof") {
+		in = input{} // other things than blanks and line feeds end an item
+	}
+	if lines, ok := knownLines(in); ok && mark != "" {
+		for _, line := range lines {
+			w.run(sub.clone(), filled(p.rest, mark, line), "xargs")
+		}
+		return output{}
+	}
+	var words []word
+	for _, x := range p.rest {
+		if mark != "" {
+			x = withSlot(x, mark)
+		}
+		words = append(words, x)
+	}
+	if mark == "" {
+		words = append(words, w.fromInput(in, p.rest[len(p.rest)-1].pos)...)
+	}
+	w.run(sub, words, "xargs")
+	return output{}
+}
+
+// replaceMark is the text of an xargs command that its input replaces.
+func replaceMark(p parsed) string {
 	mark := ""
 	for _, o := range p.opts {
 		switch {
@@ -186,30 +218,43 @@ func xargs(w *walker, st *state, c *cmd) output {
 			}
 		}
 	}
-	sub := st.clone()
-	sub.in = input{}
-	if len(p.rest) == 0 {
-		return output{}
+	return mark
+}
+
+// knownLines are the lines of an input that is known, when they are few and
+// hold nothing that xargs unquotes.
+func knownLines(in input) ([]string, bool) {
+	if in.kind != inputText || strings.ContainsAny(in.text, `"'\`) {
+		return nil, false
 	}
-	var words []word
-	for _, x := range p.rest {
-		if mark != "" {
+	var out []string
+	for line := range strings.Lines(in.text) {
+		if line = strings.Trim(line, " \t\n"); line != "" {
+			out = append(out, line)
+		}
+	}
+	return out, len(out) > 0 && len(out) <= maxCandidates
+}
+
+// filled puts a text where the mark stands.
+func filled(words []word, mark, text string) []word {
+	out := make([]word, 0, len(words))
+	for _, x := range words {
+		if x.known() && strings.Contains(x.text(), mark) {
+			x.segs = []seg{{text: strings.ReplaceAll(x.text(), mark, text), known: true, quoted: true}}
+		} else {
 			x = withSlot(x, mark)
 		}
-		words = append(words, x)
+		out = append(out, x)
 	}
-	if mark == "" {
-		words = append(words, w.fromInput(st, p.rest[len(p.rest)-1].pos)...)
-	}
-	w.run(sub, words, "xargs")
-	return output{}
+	return out
 }
 
 // fromInput is the words xargs appends: those of a known input, else a slot.
-func (*walker) fromInput(st *state, pos call.Pos) []word {
-	if st.in.kind == inputText && len(st.in.text) < 4096 && !strings.ContainsAny(st.in.text, `"'\`) {
+func (*walker) fromInput(in input, pos call.Pos) []word {
+	if in.kind == inputText && len(in.text) < 4096 && !strings.ContainsAny(in.text, `"'\`) {
 		var out []word
-		for f := range strings.FieldsSeq(st.in.text) {
+		for f := range strings.FieldsSeq(in.text) {
 			out = append(out, plain(f, pos))
 		}
 		return out

@@ -64,6 +64,9 @@ func (w *walker) shellText(st *state, c *cmd, args []word) {
 	}
 	sub.env = nil
 	if len(args) > 1 {
+		if args[1].known() && !args[1].glob() {
+			sub.set("0", literal(args[1].text()))
+		}
 		sub.args, sub.argsKnown = nil, true
 		for _, a := range args[2:] {
 			if !a.known() || a.glob() {

@@ -81,6 +81,7 @@ func writingRows() map[string]row {
 		"tr":             {opts: "", operands: "-*"},
 		"xmllint":        {opts: "--xpath --schema=r --dtdvalid=r --relaxng=r --output=w -o=w --pattern --encode --path", operands: "r*"},
 		"csvcut csvgrep csvsort csvstat csvlook csvjson csvsql mlr": {opts: "-c -m -r -d -q -I --icsv --ojson", operands: "g*"},
+		"xmlstarlet xml":           {opts: "-v -m -c -i -s -a -d -u -x -N -o -r", operands: "g*"},
 		"pandoc":                   {opts: "-f -t -r -w -o=w --output=w --from --to -V -M -H=r --template=r --css -d=r", operands: "r*"},
 		"envsubst":                 {opts: "", operands: "-*"},
 		"openssl ssh-add gpg gpg2": {opts: "-out=w -in=r -inkey=r -key=r -keyout=w -CAfile=r -passin -passout -days -subj -newkey -o=w --output=w single", operands: "g*"},
