@@ -39,6 +39,13 @@ func (w *Workspace) gitlinks(git string) []string {
 	return slices.Compact(out)
 }
 
+// holdsRepositories reports whether a repository names others in its index, or
+// may come to by a part of it that is not looked at every time.
+func (w *Workspace) holdsRepositories(git string) bool {
+	return len(w.gitlinks(git)) > 0 ||
+		slices.ContainsFunc(names(git), func(n string) bool { return strings.HasPrefix(n, "sharedindex.") })
+}
+
 // linkedProtectedIn lists the protected names in the repositories that a
 // repository holds, and in those that they hold.
 func (w *Workspace) linkedProtectedIn(root, git string, depth int, budget *int) []string {

@@ -113,16 +113,17 @@ func (w *Workspace) ProtectedIn(root string) []string {
 	w.seen.Lock()
 	known, ok := w.seen.in[root]
 	w.seen.Unlock()
-	if ok && at.quiet && known.at == at {
+	if ok && at.quiet && known.at == at && !known.deep {
 		return slices.Clone(known.paths)
 	}
 	out := w.protectedIn(root)
+	deep := w.holdsRepositories(root + "/.git")
 	w.seen.Lock()
 	defer w.seen.Unlock()
 	if w.seen.in == nil {
 		w.seen.in = map[string]protectedThere{}
 	}
-	w.seen.in[root] = protectedThere{at: at, paths: slices.Clone(out)}
+	w.seen.in[root] = protectedThere{at: at, paths: slices.Clone(out), deep: deep}
 	return out
 }
 
@@ -130,6 +131,7 @@ func (w *Workspace) ProtectedIn(root string) []string {
 type protectedThere struct {
 	at    times
 	paths []string
+	deep  bool // there are repositories within, where the times do not reach
 }
 
 // times says when the folders last changed in which a protected name can
@@ -138,8 +140,8 @@ type protectedThere struct {
 // modification. It counts only when the folders are quiet: one that changed a
 // moment ago may change once more without its time telling.
 type times struct {
-	root, git folder
-	quiet     bool
+	root, git, index folder
+	quiet            bool
 }
 
 type folder struct {
@@ -166,7 +168,10 @@ func (w *Workspace) folderTimes(root string) times {
 	// Submodules and worktrees keep protected names deeper down, where these
 	// times do not reach.
 	t.quiet = t.quiet && now.Sub(time.Unix(0, t.git.changed)) > quietFor &&
-		!exists(root+"/.git/modules") && !exists(root+"/.git/worktrees") && len(w.gitlinks(root+"/.git")) == 0
+		!exists(root+"/.git/modules") && !exists(root+"/.git/worktrees")
+	if t.index, ok = lookAt(root + "/.git/index"); ok { // it may be written in place
+		t.quiet = t.quiet && now.Sub(time.Unix(0, t.index.changed)) > quietFor
+	}
 	return t
 }
 
