@@ -178,6 +178,31 @@ func TestProtectedIn(t *testing.T) {
 	}
 }
 
+// A command may use its cache; the file tools, which would reach the caches of
+// other workspaces too, may not.
+func TestCachesAreForCommands(t *testing.T) {
+	t.Parallel()
+	base := workspacetest.Base(t)
+	for _, n := range []string{"ws", "state/cache/other"} {
+		mkdir(t, base+"/"+n)
+	}
+	w, err := Open(Config{Roots: []string{base + "/ws"}}, Env{Home: base, StateDir: base + "/state", Caches: []string{base + "/state/cache"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := base + "/state/cache/other/x"
+	if got := w.Classify(p); got.Place != call.PlaceScratch {
+		t.Errorf("a command: %+v", got)
+	}
+	got := w.ClassifyFile(p)
+	if got.Place != call.PlaceSecret {
+		t.Errorf("a file tool: %+v", got)
+	}
+	if _, err := w.WriteAtomic("s", got, []byte("x"), WriteOptions{}); !errors.Is(err, ErrRefused) {
+		t.Error(err)
+	}
+}
+
 // What leads git elsewhere is protected like its configuration, and a .git that
 // is no folder as itself.
 func TestProtectedPointers(t *testing.T) {
