@@ -136,9 +136,16 @@ func parse(text string) (*syntax.File, *call.ParseError) {
 	if i := strings.IndexByte(text, 0); i >= 0 {
 		return nil, &call.ParseError{Message: "the command holds a NUL byte", Pos: posAt(text, i)}
 	}
-	file, err := syntax.NewParser().Parse(strings.NewReader(text), "")
+	file, err := syntax.NewParser(syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		return nil, parseError(err)
+	}
+	if i := falseComment(text, file); i >= 0 {
+		return nil, &call.ParseError{
+			Message:    `a "#" that follows a quote or an expansion is part of the word for bash`,
+			Suggestion: `quote the "#", or put a blank before it if it starts a comment`,
+			Pos:        posAt(text, i),
+		}
 	}
 	if i := bareCR(text, file); i >= 0 {
 		return nil, &call.ParseError{
@@ -175,6 +182,40 @@ func tooDeep(text string) (call.Pos, bool) {
 		}
 	}
 	return call.Pos{}, strings.Count(text, "if ") > 2000 || strings.Count(text, "time ") > 2000
+}
+
+// falseComment returns the offset of the first comment that is none for bash,
+// -1 when there is none. In a subshell our parser starts one at the "#" of ""#,
+// and what follows would not be judged.
+func falseComment(text string, file *syntax.File) int {
+	if !strings.Contains(text, "#") {
+		return -1
+	}
+	var hashes []int
+	ends := map[int]bool{} // of words
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch x := n.(type) {
+		case *syntax.Comment:
+			hashes = append(hashes, int(x.Hash.Offset()))
+		case *syntax.Word:
+			ends[int(x.End().Offset())] = true
+		}
+		return true
+	})
+	for _, at := range hashes {
+		if at <= len(text) && (ends[at] || !startsWord(text[:at])) {
+			return at
+		}
+	}
+	return -1
+}
+
+// startsWord reports whether a word would start after this text.
+func startsWord(before string) bool {
+	for strings.HasSuffix(before, "\\\n") {
+		before = before[:len(before)-2]
+	}
+	return before == "" || strings.IndexByte(" \t\n;&|()<>`", before[len(before)-1]) >= 0
 }
 
 // bareCR returns the offset of the first carriage return outside quotes and
