@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,8 +53,11 @@ func (f *flags) call(ctx context.Context, s streams, tool string, raw json.RawMe
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	r := pipeline.Request{Tool: tool, Args: raw, Session: "cli", Caller: localCaller("cli"), CanAsk: true}
+	// Each call is a session of its own, so that nothing of one is left in the
+	// private /tmp of another.
+	session := "cli-" + rand.Text()
+	defer func() { err = errors.Join(err, e.Close(), e.workspace.DropScratch(session)) }()
+	r := pipeline.Request{Tool: tool, Args: raw, Session: session, Caller: localCaller("cli"), CanAsk: true}
 	resp := e.pipeline.Call(ctx, r)
 	if resp.Pending != nil {
 		a, asked := answer(ctx, s, *resp.Pending, yes)
