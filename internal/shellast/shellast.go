@@ -147,6 +147,13 @@ func parse(text string) (*syntax.File, *call.ParseError) {
 			Pos:        posAt(text, i),
 		}
 	}
+	if pos, ok := letOperator(file); ok {
+		return nil, &call.ParseError{
+			Message:    "bash reads an unquoted operator after let as its own, not as a part of the expression",
+			Suggestion: "use (( )), or quote the expression",
+			Pos:        pos,
+		}
+	}
 	if i := bareCR(text, file); i >= 0 {
 		return nil, &call.ParseError{
 			Message:    "a carriage return outside quotes is part of the word for bash",
@@ -192,12 +199,12 @@ func falseComment(text string, file *syntax.File) int {
 		return -1
 	}
 	var hashes []int
-	ends := map[int]bool{} // of words
+	ends := map[int]bool{} // of words and arrays
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch x := n.(type) {
 		case *syntax.Comment:
 			hashes = append(hashes, int(x.Hash.Offset()))
-		case *syntax.Word:
+		case *syntax.Word, *syntax.ArrayExpr:
 			ends[int(x.End().Offset())] = true
 		}
 		return true
@@ -208,6 +215,34 @@ func falseComment(text string, file *syntax.File) int {
 		}
 	}
 	return -1
+}
+
+// letOperator finds an operator of a let expression that bash reads as one
+// between commands, or as a redirection.
+func letOperator(file *syntax.File) (pos call.Pos, found bool) {
+	syntax.Walk(file, func(n syntax.Node) bool {
+		let, ok := n.(*syntax.LetClause)
+		if !ok || found {
+			return !found
+		}
+		for _, e := range let.Exprs {
+			syntax.Walk(e, func(m syntax.Node) bool {
+				switch x := m.(type) {
+				case *syntax.BinaryArithm:
+					if strings.ContainsAny(x.Op.String(), "&|<>") {
+						found, pos = true, call.Pos{Line: x.OpPos.Line(), Column: x.OpPos.Col()}
+					}
+				case *syntax.ParenArithm:
+					found, pos = true, call.Pos{Line: x.Lparen.Line(), Column: x.Lparen.Col()}
+				case *syntax.Word:
+					return false
+				}
+				return !found
+			})
+		}
+		return !found
+	})
+	return pos, found
 }
 
 // startsWord reports whether a word would start after this text.

@@ -119,10 +119,7 @@ func (w *walker) command(st *state, c syntax.Command) output {
 	case *syntax.TimeClause:
 		return w.timed(st, x)
 	case *syntax.CoprocClause:
-		w.stmt(st.clone(), x.Stmt)
-		if x.Name != nil {
-			st.void(x.Name.Lit())
-		}
+		w.coproc(st, x)
 	default:
 		w.evaluation(st, c)
 	}
@@ -294,6 +291,53 @@ func (w *walker) timed(st *state, x *syntax.TimeClause) output {
 	w.simple(st, &syntax.CallExpr{Args: c.Args[1:]}, true)
 	st.in = saved
 	return output{}
+}
+
+// coproc walks what a coprocess runs. A name is one only before a compound
+// command; our parser takes it off other commands too.
+func (w *walker) coproc(st *state, x *syntax.CoprocClause) {
+	sub := st.clone()
+	first := x.Stmt.Cmd
+	for {
+		b, ok := first.(*syntax.BinaryCmd)
+		if !ok {
+			break
+		}
+		first = b.X.Cmd
+	}
+	simple, isSimple := first.(*syntax.CallExpr)
+	switch {
+	case x.Name == nil && isSimple && first == x.Stmt.Cmd:
+		saved := sub.in
+		if in, _ := w.redirects(sub, x.Stmt.Redirs); in != nil {
+			sub.in = *in
+		}
+		if args := simple.Args; len(args) > 1 && isDescriptorName(args[0].Lit()) {
+			w.simple(sub.clone(), &syntax.CallExpr{Args: args[1:]}, true) // 2>&1 cmd, {fd}>out cmd
+		}
+		w.simple(sub, simple, true)
+		sub.in = saved
+		return
+	case x.Name != nil && isSimple:
+		w.simple(sub.clone(), &syntax.CallExpr{Args: append([]*syntax.Word{x.Name}, simple.Args...)}, true)
+	case x.Name != nil && !isCompound(first):
+		w.simple(sub.clone(), &syntax.CallExpr{Args: []*syntax.Word{x.Name}}, true)
+	case x.Name != nil:
+		st.void(x.Name.Lit())
+	}
+	w.stmt(sub, x.Stmt)
+}
+
+func isDescriptorName(s string) bool {
+	return strings.Trim(s, "0123456789") == "" || strings.HasPrefix(s, "{")
+}
+
+func isCompound(c syntax.Command) bool {
+	switch c.(type) {
+	case *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.ArithmCmd, *syntax.TestClause:
+		return true
+	}
+	return false
 }
 
 // voidAssigned forgets every variable that the bodies of a loop may change,
