@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -18,6 +19,11 @@ import (
 // processes outlives it, and its audit log still verifies.
 func TestNothingOutlivesTheServer(t *testing.T) {
 	t.Parallel()
+	// Run under nohup this process ignores SIGHUP, and so would the server:
+	// what is caught here is not ignored there.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP, os.Interrupt)
+	t.Cleanup(func() { signal.Stop(caught) })
 	for i, tt := range []struct {
 		name  string
 		end   func(p *os.Process, in io.Closer) error
