@@ -63,7 +63,8 @@ const (
 	HowDeclined  = "declined"  // the client said decline
 	HowCancelled = "cancelled" // the person closed the question without a choice
 	HowMalformed = "malformed" // an answer came but it is none the form allows
-	HowTimeout   = "timeout"   // nobody answered in time, or the client failed to ask
+	HowTimeout   = "timeout"   // nobody answered in time
+	HowFailed    = "failed"    // the client could not ask
 )
 
 // Answer is what came back to a question. It approves only when How is empty

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -39,6 +40,9 @@ func (c Config) Validate() error {
 	}
 	if c.Key != "" && c.KeyFile != "" {
 		errs = append(errs, errors.New("approval.key_file: give either key or key_file"))
+	}
+	if c.KeyFile != "" && !filepath.IsAbs(c.KeyFile) {
+		errs = append(errs, fmt.Errorf("approval.key_file: %q must be an absolute path", c.KeyFile))
 	}
 	if c.Key != "" && len(c.Key) < minKey {
 		errs = append(errs, fmt.Errorf("approval.key: shorter than %d characters", minKey))

@@ -211,6 +211,8 @@ func (s *Service) refusal(r Record, how string) error {
 	case HowTimeout:
 		e.Code, e.Suggestion = "expired", later
 		e.Message = fmt.Sprintf("nobody answered within %s, or this client cannot show questions; nothing ran", s.Wait())
+	case HowFailed:
+		e.Code, e.Message, e.Suggestion = "not_asked", "the client failed to put the question to a person; nothing ran", later
 	case HowMalformed:
 		e.Code, e.Message, e.Suggestion = "malformed", "the answer has none of the choices the form offers; nothing ran", later
 	default:

@@ -72,7 +72,7 @@ func Open(cfg Config, stateDir string, log *slog.Logger) (*Log, error) {
 // which others could swap the file.
 func makeFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+		return fmt.Errorf("%w: name a folder that can be written to in XDG_STATE_HOME or tools.audit.path", err)
 	}
 	info, err := os.Stat(dir)
 	if err != nil {

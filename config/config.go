@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/zeph-tools/zeph-mcp-tools/approval"
@@ -67,6 +68,15 @@ func (s Shell) Validate() error { return errors.Join(s.Bash.Validate(), s.Comman
 // Warnings lists what is less safe than the default.
 func (s Shell) Warnings() []string {
 	out := s.Bash.Warnings()
+	var lifted []string
+	for _, prefix := range bash.Default().EnvBlocklist {
+		if !slices.Contains(s.Bash.EnvBlocklist, prefix) {
+			lifted = append(lifted, prefix)
+		}
+	}
+	if len(lifted) > 0 {
+		out = append(out, "tools.shell.env_blocklist lacks "+strings.Join(lifted, ", ")+": commands get such variables of the server")
+	}
 	if len(s.Command.AllowedCommands) > 0 {
 		out = append(out, "tools.shell.allowed_commands lifts "+strings.Join(s.Command.AllowedCommands, ", "))
 	}
@@ -80,6 +90,18 @@ func (s Shell) Warnings() []string {
 type File struct {
 	Workspace workspace.Config `toml:",inline"`
 	Paths     paths.Config     `toml:",inline"`
+}
+
+// Validate asks both packages to judge their part.
+func (f File) Validate() error { return errors.Join(f.Workspace.Validate(), f.Paths.Validate()) }
+
+// Warnings lists what is less safe than the default.
+func (f File) Warnings() []string {
+	var out []string
+	if p := f.Workspace.ReadablePaths; len(p) > 0 {
+		out = append(out, "tools.file.readable_paths lets "+strings.Join(p, ", ")+" be read without asking, secrets there too")
+	}
+	return out
 }
 
 // Tools is [tools].
@@ -221,7 +243,13 @@ func (c Config) Validate() error { return validate(c) }
 
 // Warnings lists every setting that is less safe than its default, for the
 // operator to read at start.
-func Warnings(c Config) []string { return warnings(c) }
+func Warnings(c Config) []string {
+	out := warnings(c)
+	if c.Tools.Search.Enabled && c.Tools.Search.AllowPrivateEndpoint {
+		out = append(out, "tools.search.allow_private_endpoint = true: searches may go to this network, unencrypted: "+c.Tools.Search.Endpoint)
+	}
+	return out
+}
 
 // Render returns the configuration as a file that loads to the same. It holds
 // secrets in the clear.

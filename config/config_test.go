@@ -97,6 +97,36 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestEveryLooseningWarns: what gives more than the default is listed at start.
+func TestEveryLooseningWarns(t *testing.T) {
+	t.Parallel()
+	for src, has := range map[string]string{
+		"[server]\nallowed_origins = [\"https://a.example\"]":                                             "pages of https://a.example",
+		"[tools.shell]\nenv_blocklist = [\"ZEPH_\"]":                                                      "env_blocklist lacks AWS_, AZURE_",
+		"[tools.shell]\nenv_pass = [\"AWS_SECRET_ACCESS_KEY\"]":                                           "env_pass",
+		"[tools.shell]\nallowed_commands = [\"curl\"]":                                                    "allowed_commands lifts curl",
+		"[tools.shell]\nconfirm_patterns = []":                                                            "confirm_patterns = []",
+		"[tools.file]\nreadable_paths = [\"/root/.ssh\"]":                                                 "readable_paths lets /root/.ssh",
+		"[tools.search]\nenabled = true\nallow_private_endpoint = true\nendpoint = \"http://127.0.0.1/\"": "allow_private_endpoint",
+		"[tools.sandbox]\nmode = \"off\"":                                                                 "tools.sandbox.mode",
+		"[tools.sandbox]\nunix_sockets = \"all\"":                                                         "unix_sockets",
+		"[tools.trust]\nquarantined = \"ask\"":                                                            "quarantined",
+		"[tools.policy]\nenabled = true\ndefault_effect = \"allow\"":                                      "default_effect",
+		"[security]\nautonomy_level = \"full\"":                                                           "autonomy_level",
+		"[tools.audit]\nmode = \"off\"":                                                                   "tools.audit.mode",
+		"[tools.audit]\nmode = \"best_effort\"":                                                           "tools.audit.mode",
+	} {
+		cfg, _, err := Parse(src, "c.toml")
+		if w := Warnings(cfg); err != nil || len(w) != 1 || !strings.Contains(w[0], has) {
+			t.Errorf("%s: warnings %q, error %v", src, w, err)
+		}
+	}
+	// A part that warns is still checked.
+	if _, _, err := Parse("[tools.file]\nroots = [\"\"]\noutside_read = \"confirm\"", "c.toml"); err == nil {
+		t.Error("an empty root was accepted")
+	}
+}
+
 func TestRenderLoadsToTheSame(t *testing.T) {
 	t.Parallel()
 	src := `

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -28,6 +29,36 @@ func (o Origin) String() string {
 // Origins says of every key that is not at its default where its value came
 // from. Keys are full paths such as tools.shell.timeout.
 type Origins map[string]Origin
+
+// Locate adds to a mistake that was found while starting the place where the
+// key it names was set: a line of the file, a flag. Like the checks here, such
+// a mistake names its key first. The error of a key that is at its default, or
+// that names no key, is returned as it is.
+func (o Origins) Locate(err error) error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var errs []error
+		for _, e := range joined.Unwrap() {
+			errs = append(errs, o.Locate(e))
+		}
+		return errors.Join(errs...)
+	}
+	key, text, ok := strings.Cut(err.Error(), ": ")
+	if !ok || strings.ContainsAny(key, " \t") {
+		return err
+	}
+	for k := key; k != ""; k = k[:max(strings.LastIndexAny(k, ".["), 0)] {
+		switch at, ok := o[k]; {
+		case ok && at.Line > 0:
+			return &Error{File: at.Source, Line: at.Line, Key: key, Text: text}
+		case ok:
+			return &Error{File: at.Source, Text: text}
+		}
+	}
+	return err
+}
 
 // writer writes a config as TOML.
 type writer struct {

@@ -6,6 +6,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -40,6 +41,9 @@ type Request struct {
 	Answer *approval.Answer
 	// Resume is the id of the first pass, so that one call leaves one record.
 	Resume string
+	// Refused says why the transport cannot let the call through, such as a
+	// forged answer. It is recorded and told, and nothing runs.
+	Refused error
 }
 
 // skillEnv are the variables of the active skill. Somebody who is not trusted
@@ -113,7 +117,7 @@ func (p *Pipeline) Call(ctx context.Context, r Request) (resp Response) {
 	// 1. A call that cannot be recorded does not run.
 	entry, err := p.o.Audit.Begin(resp.CallID)
 	if err != nil {
-		p.o.Log.ErrorContext(ctx, "audit log refused a call", "call_id", resp.CallID, "error", err)
+		p.o.Log.ErrorContext(ctx, "audit log refused a call", "call_id", resp.CallID, "error", err, "cause", errors.Unwrap(err))
 		resp.Err = notRecorded(err)
 		return resp
 	}
@@ -129,7 +133,7 @@ func (p *Pipeline) Call(ctx context.Context, r Request) (resp Response) {
 	// 2. Known tool, canonical arguments, closed schema, facts.
 	acc, err := p.o.Tools.AcceptFor(r.Tool, r.Args, r.skillEnv())
 	rec.Args, rec.Facts = acc.Args, acc.Facts
-	if err != nil {
+	if err = cmp.Or(r.Refused, err); err != nil {
 		resp.Err = err
 		return resp
 	}
@@ -187,14 +191,14 @@ func (p *Pipeline) finish(ctx context.Context, entry *audit.Entry, rec *audit.Re
 	p.describe(rec, resp)
 	p.stats.count(rec.Tool, rec.Outcome)
 	if err := entry.Finish(*rec); err != nil {
-		p.o.Log.ErrorContext(ctx, "audit log lost a record", "call_id", rec.CallID, "error", err)
+		p.o.Log.ErrorContext(ctx, "audit log lost a record", "call_id", rec.CallID, "error", err, "cause", errors.Unwrap(err))
 		*resp = Response{CallID: resp.CallID, Err: notRecorded(err)}
 	}
 }
 
 func notReady(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return classify(ctx, err)
+		return classify(ctx, errors.Join(ctx.Err(), err))
 	}
 	return &call.Error{
 		Category: call.CategoryServerError, Code: "sandbox_unavailable", Phase: call.PhaseSetup,

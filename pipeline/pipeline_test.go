@@ -404,6 +404,41 @@ func TestWhatCannotBeRecordedDoesNotRun(t *testing.T) {
 	}
 }
 
+// A call that is cancelled while it is found out whether commands can be
+// confined was cancelled, and nothing else.
+func TestCancelWhileProbing(t *testing.T) {
+	t.Parallel()
+	rig := newRig(t)
+	why := errors.New("signal: killed")
+	rig.ready.Store(&why)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	resp := rig.Call(ctx, request("hello"))
+	var e *call.Error
+	if !errors.As(resp.Err, &e) || e.Category != call.CategoryCancelled || rig.ran.Load() != 0 {
+		t.Errorf("error %v", resp.Err)
+	}
+	if recs := rig.records(t); len(recs) != 1 || recs[0]["outcome"] != "cancelled" {
+		t.Errorf("records %v", recs)
+	}
+}
+
+// What the transport refuses, such as a forged answer, is recorded like every
+// other call.
+func TestRefusedByTheTransport(t *testing.T) {
+	t.Parallel()
+	rig := newRig(t)
+	req := request("hello")
+	req.Refused = &call.Error{Category: call.CategoryConfirmationRequired, Code: "invalid_state", Message: "forged"}
+	resp := rig.Call(t.Context(), req)
+	if !errors.Is(resp.Err, req.Refused) || rig.ran.Load() != 0 || resp.CallID == "" {
+		t.Errorf("error %v, ran %d, id %q", resp.Err, rig.ran.Load(), resp.CallID)
+	}
+	if recs := rig.records(t); len(recs) != 1 || recs[0]["code"] != "invalid_state" || recs[0]["outcome"] != "not_approved" {
+		t.Errorf("records %v", recs)
+	}
+}
+
 func TestNothingRunsWhereNothingIsConfined(t *testing.T) {
 	t.Parallel()
 	rig := newRig(t)

@@ -75,7 +75,7 @@ func (p *Pipeline) end(recs []audit.Record, how string) {
 			err = entry.Finish(rec)
 		}
 		if err != nil {
-			p.o.Log.Error("audit log lost a record", "call_id", rec.CallID, "error", err)
+			p.o.Log.Error("audit log lost a record", "call_id", rec.CallID, "error", err, "cause", errors.Unwrap(err))
 		}
 	}
 }

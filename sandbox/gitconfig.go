@@ -15,7 +15,50 @@ func isGitConfig(path string) bool {
 	if name != "config" && name != "config.worktree" {
 		return false
 	}
-	return strings.HasSuffix(dir, "/.git/") || strings.Contains(dir, "/.git/modules/") || strings.Contains(dir, "/.git/worktrees/")
+	return strings.HasSuffix(dir, "/.git/") || strings.Contains(dir, "/.git/modules/") || inWorktrees(path)
+}
+
+// isGitPointer reports whether path is a file that leads git to the folder it
+// reads its configuration from. It is looked at after every command too.
+func isGitPointer(path string) bool {
+	dir, name := filepath.Split(path)
+	return name == ".git" || name == "commondir" && strings.Contains(dir, "/.git/")
+}
+
+// verified reports whether a protected path is looked at after a command,
+// instead of being made read-only.
+func verified(path string) bool { return isGitConfig(path) || isGitPointer(path) }
+
+// inWorktrees reports whether path belongs to a linked worktree, which git may
+// remove whole: nothing can be mounted in it.
+func inWorktrees(path string) bool { return strings.Contains(path, "/.git/worktrees/") }
+
+// suspect names what makes the new text of a verified file one to undo.
+func suspect(path string, before, after []byte) []string {
+	switch {
+	case isGitConfig(path):
+		return harmful(before, after)
+	case filepath.Base(path) == ".git" && ofSubmodule(path, string(after)):
+		return nil
+	case inWorktrees(path) && strings.TrimSuffix(string(after), "\n") == "../..":
+		return nil
+	}
+	return []string{"the folder git reads its configuration from"}
+}
+
+// ofSubmodule reports whether the text of a .git file leads to where the
+// repository above keeps its submodules, whose configuration is verified too.
+func ofSubmodule(path, text string) bool {
+	to, ok := strings.CutPrefix(strings.TrimSuffix(text, "\n"), "gitdir: ")
+	if !ok {
+		return false
+	}
+	dir := filepath.Dir(path)
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(dir, to)
+	}
+	above, name, ok := strings.Cut(filepath.Clean(to), "/.git/modules/")
+	return ok && name != "" && above != dir && below(dir, above)
 }
 
 // settings are the entries of a git configuration: name and text of the value.

@@ -80,3 +80,16 @@ func FuzzGitConfig(f *testing.F) {
 		}
 	})
 }
+
+func TestOfSubmodule(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"gitdir: ../../.git/modules/a/sub\n": true, "gitdir: /r/.git/modules/a/sub": true,
+		"gitdir: evil": false, "gitdir: evil/.git/modules/x\n": false, "gitdir: ../../.git/modules/../evil": false,
+		"gitdir: /r/a/sub/.git/modules/x": false, "gitdir: /r2/.git/modules/x": false, "": false, "gitdir: ../../.git/modules/a\nx": true,
+	} {
+		if got := ofSubmodule("/r/a/sub/.git", text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}

@@ -17,7 +17,7 @@ import (
 type Policy struct {
 	Roots    []string // writable
 	Secrets  []string // unreadable, wherever they lie
-	ReadOnly []string // unchangeable below a root; git's configuration is verified instead
+	ReadOnly []string // unchangeable below a root; what git rewrites is verified instead
 	StateDir string   // the server's own state; unreadable but for the cache in it
 	// RuntimeDir is the user's folder of sockets ($XDG_RUNTIME_DIR), emptied
 	// like /run. "" = none outside /run.
@@ -115,14 +115,7 @@ func (p Policy) plan(scratch string, extra []string) []stage.Mount {
 	if p.RuntimeDir != "" && !below(p.RuntimeDir, "/run") {
 		add(stage.OpMask, p.RuntimeDir)
 	}
-	for _, ro := range p.ReadOnly {
-		if !isGitConfig(ro) {
-			add(stage.OpReadOnly, ro)
-		}
-		for _, pin := range between(ro, p.Roots) {
-			add(stage.OpPin, pin)
-		}
-	}
+	ms = append(ms, p.protect()...)
 	for _, s := range append(slices.Clone(p.Secrets), p.StateDir) {
 		op := stage.OpMask
 		if slices.ContainsFunc(writable, func(w string) bool { return w != s && below(w, s) }) {
@@ -137,6 +130,23 @@ func (p Policy) plan(scratch string, extra []string) []stage.Mount {
 		return int(a.Op) - int(b.Op)
 	})
 	return slices.Compact(ms)
+}
+
+// protect is what is done for the protected names.
+func (p Policy) protect() []stage.Mount {
+	var ms []stage.Mount
+	for _, ro := range p.ReadOnly {
+		switch {
+		case verified(ro) && (inWorktrees(ro) || filepath.Base(ro) == ".git"):
+			continue // its folder may go as well
+		case !verified(ro):
+			ms = append(ms, stage.Mount{Op: stage.OpReadOnly, Path: ro})
+		}
+		for _, pin := range between(ro, p.Roots) {
+			ms = append(ms, stage.Mount{Op: stage.OpPin, Path: pin})
+		}
+	}
+	return ms
 }
 
 // between lists the folders strictly between the innermost root and path. They

@@ -75,7 +75,7 @@ func (s *Sandbox) runProbe(ctx context.Context, p stage.Probe) (Report, error) {
 	}
 	defer a.close()
 	r.LandlockABI = int(a.abi)
-	run := s.newRun(&session{anchor: a, places: places}, cmd, func() {})
+	run := s.newRun(&session{anchor: a, places: places, policy: policy}, cmd, func() {})
 	if err := run.launch(); err != nil {
 		return r, err
 	}

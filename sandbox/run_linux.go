@@ -138,9 +138,8 @@ func (r *Run) launch() error {
 	if err != nil {
 		return err
 	}
-	var configs guard
 	if r.s.Confined() {
-		configs = newGuard(r.ses.policy.ReadOnly)
+		r.s.watch.begin(r.ses.policy.ReadOnly)
 	}
 	r.out, r.began = c, time.Now()
 	start := &stage.Start{Argv: r.cmd.Argv, Env: r.cmd.Env, Dir: r.cmd.Dir, Self: r.cmd.Argv[0] == stage.NameProbe}
@@ -150,25 +149,21 @@ func (r *Run) launch() error {
 	}
 	if err != nil {
 		c.close()
+		r.s.unwatch()
 		return err
 	}
 	r.id = start.ID
 	c.start(&r.s.buffers)
-	go r.supervise(configs, ended)
+	go r.supervise(ended)
 	return nil
 }
 
 // supervise brings the command to its end and says what it was.
-func (r *Run) supervise(configs guard, ended <-chan *stage.Exit) {
+func (r *Run) supervise(ended <-chan *stage.Exit) {
 	var out Outcome
-	check := func() {
-		if configs != nil {
-			out.Restored = append(out.Restored, configs.check(r.s.policy.readOnly())...)
-		}
-	}
-	end, err := r.await(ended, &out, check)
+	end, err := r.await(ended, &out, func() { out.Restored = append(out.Restored, r.s.lookAfter()...) })
 	r.out.finish(&r.s.buffers)
-	check()
+	out.Restored = append(out.Restored, r.s.unwatch()...)
 	switch {
 	case err != nil:
 		r.err = err
@@ -189,11 +184,27 @@ func (r *Run) supervise(configs guard, ended <-chan *stage.Exit) {
 	close(r.done)
 }
 
+// unwatch looks after what no mount holds, once a command has ended.
+func (s *Sandbox) unwatch() []string {
+	if !s.Confined() {
+		return nil
+	}
+	return s.watch.end(s.policy.readOnly())
+}
+
+// lookAfter does the same while commands still run.
+func (s *Sandbox) lookAfter() []string {
+	if !s.Confined() {
+		return nil
+	}
+	return s.watch.check(s.policy.readOnly())
+}
+
 // notStarted sorts why a command was not started: a wall that could not be
 // built is ours, a program that does not exist is the caller's.
 func (s *Sandbox) notStarted(end *stage.Exit) error {
 	switch end.Step {
-	case "tag", "set no_new_privs", "restrict file access", "drop capabilities", "filter system calls":
+	case "tag", "set no_new_privs", "restrict file access", "drop capabilities", "protect limits", "filter system calls":
 		return unavailable(end.Step, syscall.Errno(end.Errno))
 	}
 	return &StartError{Step: end.Step, Cause: syscall.Errno(end.Errno)}

@@ -98,8 +98,8 @@ type Outcome struct {
 	Killed      int // processes it left behind, ended with it
 	Survivors   int // processes that could not be ended
 	Level       int // how it was confined
-	// Restored tells of configuration that was put back or set aside, because
-	// the command had written into it what would make git run something.
+	// Restored tells of what was put back or set aside, because something would
+	// later have been run for it outside.
 	Restored []string
 }
 
@@ -115,7 +115,8 @@ type Sandbox struct {
 	buffers sync.Pool     // of arrays to read output into
 	recheck time.Duration // between looks at what a command that takes long may have changed
 
-	oom oomCounter
+	oom   oomCounter
+	watch watch // after what commands must not leave behind
 
 	mu       sync.Mutex
 	closed   bool

@@ -372,6 +372,44 @@ func TestExchangedRoot(t *testing.T) {
 	}
 }
 
+// Whoever writes a secret anew, as programs do, by renaming a file over it,
+// takes the mask on the old one away: the next command gets a new view. So it
+// does when a protected folder was exchanged, or a secret has come to be.
+func TestExchangedSecret(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(_ *Config, p *Policy) {
+		secrets := append(slices.Clone(p.Secrets), filepath.Join(filepath.Dir(p.Secrets[0]), ".npmrc"))
+		p.LookSecrets = func() []string {
+			return slices.DeleteFunc(slices.Clone(secrets), func(s string) bool { _, err := os.Lstat(s); return err != nil })
+		}
+	})
+	w.need(t)
+	home := filepath.Dir(w.secret)
+	w.run(t, "true")
+	for name, change := range map[string]func() error{
+		"a file": func() error {
+			return errors.Join(os.WriteFile(home+"/new", []byte("canary"), 0o600), os.Rename(home+"/new", w.secret))
+		},
+		"a folder": func() error {
+			return errors.Join(os.Rename(w.secretDir, w.secretDir+".old"), os.Mkdir(w.secretDir, 0o700),
+				os.WriteFile(w.secretDir+"/id", []byte("canary"), 0o600), os.RemoveAll(w.secretDir+".old"))
+		},
+		"a new file": func() error { return os.WriteFile(home+"/.npmrc", []byte("canary"), 0o600) },
+		"hooks": func() error {
+			return errors.Join(os.Rename(w.hooks, w.hooks+".old"), os.Mkdir(w.hooks, 0o700), os.Remove(w.hooks+".old"))
+		},
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lookEvery) // it is not looked for more often
+		out := w.run(t, "cat ~/.netrc ~/.ssh/id ~/.npmrc; touch .git/hooks/pre-commit && echo hooked")
+		if text := out.Stdout.Text(); strings.Contains(text, "canary") || strings.Contains(text, "hooked") {
+			t.Errorf("%s: %s", name, out.Combined.Text())
+		}
+	}
+}
+
 const tree = `trap '' TERM; echo started
 (trap '' TERM; exec sleep 1001) &
 setsid bash -c "trap '' TERM; sleep 1002" &
@@ -833,7 +871,7 @@ func TestAnchorIsDeaf(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.need(t)
-	w.run(t, "for s in $(seq 1 31); do kill -$s 1; done 2>/dev/null; true")
+	w.run(t, "for s in $(seq 1 64); do kill -$s 1; done 2>/dev/null; true")
 	if n := len(w.sb.sessions); n != 1 {
 		t.Fatalf("%d sessions", n)
 	}
@@ -844,6 +882,28 @@ func TestAnchorIsDeaf(t *testing.T) {
 	}
 	if out := w.run(t, "trap 'echo got it' USR1; kill -USR1 $$"); out.Combined.Text() != "got it\n" {
 		t.Errorf("a command cannot take signals: %+v", out)
+	}
+}
+
+// A command cannot take the anchor's limits away, which every later command
+// would inherit. It may still lower its own, and its limit on processes is
+// final.
+func TestLimitsAreOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.need(t)
+	for _, limit := range []string{"nofile", "fsize", "nproc", "cpu", "as", "data", "stack"} {
+		if out := w.run(t, "prlimit --pid 1 --"+limit+"=1:1"); out.ExitCode == 0 || strings.Contains(out.Stderr.Text(), "not found") {
+			t.Errorf("%s of the first process: %+v", limit, out)
+		}
+	}
+	if out := w.run(t, "prlimit --nofile=100:100 bash -c 'ulimit -n'; prlimit --pid $$ --nofile"); !strings.HasPrefix(out.Combined.Text(), "100\n") || out.ExitCode != 0 {
+		t.Errorf("its own: %+v", out)
+	}
+	// The limit was made final a moment after the start.
+	out := w.run(t, "until test \"$(ulimit -Hu)\" = 512; do sleep 0.01; done; ulimit -Su; ulimit -u 513")
+	if out.Stdout.Text() != "512\n" || out.ExitCode == 0 {
+		t.Errorf("processes: %+v", out)
 	}
 }
 
@@ -958,6 +1018,137 @@ func TestGitConfig(t *testing.T) {
 	}
 }
 
+// What stands before the first command, which comes after the probe, is not
+// for us to judge.
+func TestProbeLeavesTheWorkspaceAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(_ *Config, p *Policy) {
+		root := p.Roots[0]
+		p.LookReadOnly = func() []string {
+			return present(root, ".git/hooks", ".git/config", ".git/commondir", ".envrc", ".vscode")
+		}
+	})
+	w.need(t)
+	mine := "[alias]\n\tst = !status\n"
+	for name, text := range map[string]string{
+		".git/config": mine, ".git/hooks/pre-commit": "x", ".git/commondir": "elsewhere", ".envrc": "x", ".vscode/tasks.json": "{}",
+	} {
+		p := filepath.Join(w.root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(p), 0o700), os.WriteFile(p, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := Default()
+	sb, err := New(cfg, w.sb.policy, slog.New(slog.DiscardHandler)) // not probed yet
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	out, err := sb.Run(t.Context(), w.command("cat .git/config; ls -a . .git .git/hooks .vscode"))
+	if err != nil || !strings.HasPrefix(out.Stdout.Text(), mine) || strings.Contains(out.Stdout.Text(), quarantine) || out.Restored != nil {
+		t.Errorf("%v %q %s", err, out.Restored, out.Combined.Text())
+	}
+}
+
+// present are those of some names below root that exist. A .git counts only
+// where it is no folder.
+func present(root string, names ...string) []string {
+	var out []string
+	for _, n := range names {
+		if info, err := os.Lstat(filepath.Join(root, n)); err == nil && (filepath.Base(n) != ".git" || !info.IsDir()) {
+			out = append(out, filepath.Join(root, n))
+		}
+	}
+	return out
+}
+
+// Names that would have something run outside later and that no mount can
+// hold, because they are new, or links, or git rewrites them.
+func TestSetAside(t *testing.T) {
+	t.Parallel()
+	names := []string{
+		".git", ".envrc", ".vscode", ".husky", ".mcp.json", ".git/hooks", ".git/config", ".git/commondir",
+		".git/worktrees/a/commondir", ".git/worktrees/a/config.worktree", ".git/modules/sub/config", "sub/.git", "sub/.git/config", "sub/.git/hooks",
+	}
+	for _, tt := range []struct{ name, before, script, says, check string }{
+		{"a new file", "true", "echo x > .envrc", "set aside", "test ! -e .envrc -a -e .envrc.zeph-quarantine"},
+		{"a second one", "echo x > .mcp.json.zeph-quarantine", "echo y > .mcp.json", "set aside", "test ! -e .mcp.json -a -e .mcp.json.zeph-quarantine-1"},
+		{"a new folder", "true", "mkdir .vscode; echo x > .vscode/tasks.json", "set aside", "test ! -e .vscode"},
+		{"a new link", "true", "mkdir evil; ln -s evil .husky", "set aside", "test ! -L .husky"},
+		{"a new hook", "mkdir .git", "mkdir .git/hooks; echo x > .git/hooks/pre-commit; echo > .git/hooks/a.sample", "set aside", "test ! -e .git/hooks/pre-commit -a -e .git/hooks/a.sample"},
+		{"hooks elsewhere", "mkdir .git", "mkdir evil; ln -s ../evil .git/hooks", "set aside", "test ! -L .git/hooks"},
+		{"a configuration elsewhere", "git init -q .", "mkdir evil; echo $PWD/evil > .git/commondir", "set aside", "test ! -e .git/commondir"},
+		{"a link exchanged", "mkdir mine evil; ln -s mine .husky", "ln -sfn evil .husky", "put back", "test $(readlink .husky) = mine"},
+		{"a link replaced", "mkdir mine; ln -s mine .vscode", "rm .vscode; mkdir .vscode; echo x > .vscode/tasks.json", "put back", "test $(readlink .vscode) = mine"},
+		{"a link deleted", "mkdir mine; ln -s mine .vscode", "rm .vscode", "put back", "test $(readlink .vscode) = mine"},
+		{"the repository of a worktree", "echo gitdir: /real > .git", "echo gitdir: evil > .git", "put back", "grep -q /real .git"},
+		{"a repository in its place", "echo gitdir: /real > .git", "rm .git; git init -q .", "put back", "grep -q /real .git"},
+		{"a worktree's configuration", "mkdir -p .git/worktrees/a", "echo '[core] fsmonitor = x' > .git/worktrees/a/config.worktree", "set aside", "test ! -e .git/worktrees/a/config.worktree"},
+		{"a worktree led astray", "mkdir -p .git/worktrees/a; echo ../.. > .git/worktrees/a/commondir", "echo /evil > .git/worktrees/a/commondir", "put back", "grep -qx ../.. .git/worktrees/a/commondir"},
+		{"a repository within", "true", "mkdir -p sub/.git; printf '[core]\nfsmonitor = x\n' > sub/.git/config", "set aside", "test ! -e sub/.git/config"},
+		{"a submodule led astray", "mkdir -p sub .git/modules/sub; echo gitdir: ../.git/modules/sub > sub/.git", "echo gitdir: evil > sub/.git", "put back", "grep -q modules sub/.git"},
+		{"a submodule replaced", "mkdir -p sub .git/modules/sub; echo gitdir: ../.git/modules/sub > sub/.git", "mv sub x; mkdir -p sub/.git/hooks; echo evil > sub/.git/hooks/pre-commit", "put back", "grep -q modules sub/.git"},
+		{"a submodule's folder elsewhere", "mkdir -p .git/modules", "mkdir evil; echo '[core] pager = x' > evil/config; ln -s ../../evil .git/modules/sub", "set aside", "test ! -e .git/modules/sub"},
+		{"a worktree's folder elsewhere", "mkdir -p .git/worktrees/a; echo ../.. > .git/worktrees/a/commondir", "mkdir evil; echo /x > evil/commondir; mv .git/worktrees/a y; ln -s ../../evil .git/worktrees/a", "set aside", "test ! -e .git/worktrees/a/commondir"},
+		{"a new submodule", "mkdir -p .git/modules/sub", "mkdir sub; echo gitdir: ../.git/modules/sub > sub/.git", "", "grep -q modules sub/.git"},
+		{"nothing wrong", "git init -q .; git config user.name a; git config user.email a@b; git commit -q --allow-empty -m x", "git worktree add -q a && git worktree remove a && git config user.name b", "", "true"},
+		{"a new repository", "true", "git init -q . && git config user.name b", "", "test -e .git/config"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var root string
+			w := newWorld(t, func(_ *Config, p *Policy) {
+				root = p.Roots[0]
+				p.LookReadOnly = func() []string { return present(root, names...) }
+			})
+			w.need(t)
+			prepare := exec.CommandContext(t.Context(), "bash", "-c", "rm -rf .git; "+tt.before)
+			prepare.Dir = w.root
+			if b, err := prepare.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, b)
+			}
+			out := w.run(t, tt.script)
+			if said := strings.Join(out.Restored, "\n"); (tt.says == "") != (said == "") || !strings.Contains(said, tt.says) {
+				t.Errorf("said %q; %s", said, out.Combined.Text())
+			}
+			check := exec.CommandContext(t.Context(), "bash", "-c", tt.check)
+			check.Dir = w.root
+			if b, err := check.CombinedOutput(); err != nil {
+				left, _ := exec.CommandContext(t.Context(), "find", w.root).CombinedOutput()
+				t.Errorf("%v: %s\n%s", err, b, left)
+			}
+		})
+	}
+}
+
+// A command that starts while another has something harmful in place must not
+// have it taken for what was there before.
+func TestSetAsideTogether(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(_ *Config, p *Policy) {
+		root := p.Roots[0]
+		p.LookReadOnly = func() []string { return present(root, ".git/config") }
+	})
+	w.need(t)
+	w.run(t, "git init -q --template= .")
+	var all sync.WaitGroup
+	all.Go(func() {
+		w.run(t, "git config core.fsmonitor evil; cp .git/config evil; touch started; until test -e second; do sleep 0.01; done")
+	})
+	all.Go(func() {
+		w.run(t, "until test -e started; do sleep 0.01; done")
+		w.run(t, "touch second; while grep -q evil .git/config; do sleep 0.01; done; cp evil .git/config")
+	})
+	all.Wait()
+	if b, err := os.ReadFile(filepath.Join(w.root, ".git", "config")); err != nil || bytes.Contains(b, []byte("evil")) {
+		t.Errorf("%s %v", b, err)
+	}
+}
+
 // A name that becomes protected is so for the next command.
 func TestProtectedLater(t *testing.T) {
 	t.Parallel()
@@ -969,8 +1160,8 @@ func TestProtectedLater(t *testing.T) {
 		}
 	})
 	w.need(t)
-	if out := w.run(t, "mkdir -p new/.git/hooks && echo x > new/.git/hooks/a"); out.ExitCode != 0 {
-		t.Error(out.Combined.Text())
+	if out := w.run(t, "mkdir -p new/.git/hooks && echo x > new/.git/hooks/a"); out.ExitCode != 0 || len(out.Restored) != 1 {
+		t.Errorf("%q %s", out.Restored, out.Combined.Text())
 	}
 	if out := w.run(t, "echo x > new/.git/hooks/b"); out.ExitCode == 0 {
 		t.Error("a new hook could be written")

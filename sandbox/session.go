@@ -28,6 +28,7 @@ type session struct {
 	err    error
 	places []place // what the view was made of
 	policy Policy
+	looked time.Time // when the covered places were looked at last; below the sandbox's lock
 
 	// Below the sandbox's lock.
 	uses int
@@ -35,12 +36,16 @@ type session struct {
 	idle *time.Timer
 }
 
-// place is the identity of a folder. Copies taken of it do not follow when
-// somebody puts another in its place.
+// place is the identity of a folder or file. Copies taken of it, and what
+// covers it, do not follow when somebody puts another in its place.
 type place struct {
-	path string
-	info os.FileInfo
+	path    string
+	info    os.FileInfo // nil = it was not there
+	covered bool
 }
+
+// lookEvery is how often a session looks whether what it covers was exchanged.
+const lookEvery = 100 * time.Millisecond
 
 // acquire returns the session for cmd with a standing anchor, making one when
 // there is none or the folders it was made of were exchanged.
@@ -57,7 +62,7 @@ func (s *Sandbox) acquire(ctx context.Context, cmd Command) (*session, error) {
 	if single {
 		ses, key = nil, fmt.Sprintf("%s\x00%p", key, &key)
 	}
-	if ses != nil && ses.stale(readOnly) {
+	if ses != nil && s.stale(ses, readOnly) {
 		s.retire(ses)
 		ses = nil
 	}
@@ -90,8 +95,8 @@ func (s *Sandbox) acquire(ctx context.Context, cmd Command) (*session, error) {
 }
 
 // stale reports whether a session cannot be used any more: its anchor is gone,
-// or its view is not what would be built now.
-func (ses *session) stale(readOnly []string) bool {
+// or its view is not what would be built now. The caller holds the lock.
+func (s *Sandbox) stale(ses *session, readOnly []string) bool {
 	select {
 	case <-ses.ready:
 	default:
@@ -100,13 +105,23 @@ func (ses *session) stale(readOnly []string) bool {
 	if ses.err != nil || ses.anchor.ended() || !slices.Equal(ses.policy.ReadOnly, readOnly) {
 		return true
 	}
-	for _, p := range ses.places {
-		now, err := os.Stat(p.path)
-		if err != nil || !os.SameFile(now, p.info) {
+	all := time.Since(ses.looked) >= lookEvery
+	if all {
+		ses.looked = time.Now()
+		if s.policy.LookSecrets != nil && !slices.Equal(ses.policy.Secrets, s.policy.LookSecrets()) {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(ses.places, func(p place) bool { return (all || !p.covered) && p.exchanged() })
+}
+
+// exchanged reports whether something else is there now.
+func (p place) exchanged() bool {
+	now, err := os.Lstat(p.path)
+	if err != nil || p.info == nil {
+		return err == nil || p.info != nil
+	}
+	return !os.SameFile(now, p.info)
 }
 
 // room makes sure that one more session may stand, giving up the one that was
@@ -200,7 +215,7 @@ func (s *Sandbox) start(ses *session, cmd Command) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ses.anchor, ses.err, ses.places, ses.policy = a, err, places, policy
+	ses.anchor, ses.err, ses.places, ses.policy, ses.looked = a, err, places, policy, time.Now()
 	close(ses.ready)
 	if err != nil || ses.uses == 0 {
 		s.retire(ses)
@@ -218,23 +233,33 @@ func (s *Sandbox) setup(p Policy, cmd Command) *stage.Setup {
 		TmpfsBytes:  uint64(s.cfg.TmpfsSize),
 	}
 	if !m.Open {
-		m.Mounts = p.plan(cmd.Scratch, cmd.ExtraWrite)
+		m.Mounts = p.everywhere().plan(cmd.Scratch, cmd.ExtraWrite)
 	}
 	return m
 }
 
-// lookAt makes the cache, and notes which folders the view is made of.
+// lookAt makes the cache, and notes what the view is made of and what it covers.
 func lookAt(p Policy, cmd Command) ([]place, error) {
 	if err := os.MkdirAll(p.cache(), 0o700); err != nil {
 		return nil, &UnavailableError{Step: "make the cache folder", Cause: err}
 	}
 	var out []place
 	for _, path := range append(slices.Clone(p.Roots), nonEmpty(cmd.Scratch)...) {
-		info, err := os.Stat(path)
+		info, err := os.Lstat(path)
 		if err != nil {
 			return nil, &UnavailableError{Step: "look at the workspace", Cause: err, Fix: "the folder has to exist"}
 		}
 		out = append(out, place{path: path, info: info})
+	}
+	for _, path := range slices.Concat(p.Secrets, p.ReadOnly, []string{p.StateDir}) {
+		if verified(path) {
+			continue // not covered, and exchanged whenever it is written
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			info = nil
+		}
+		out = append(out, place{path: path, info: info, covered: true})
 	}
 	return out, nil
 }

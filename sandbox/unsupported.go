@@ -10,6 +10,9 @@ import (
 	"github.com/zeph-tools/zeph-mcp-tools/sandbox/stage"
 )
 
+// watch does not exist here either.
+type watch struct{}
+
 // anchor does not exist here: no other kernel has the walls.
 type anchor struct{}
 

@@ -67,13 +67,15 @@ func (s *Server) second(ctx context.Context, r pipeline.Request) pipeline.Respon
 func (s *Server) resume(ctx context.Context, request mcp.CallToolRequest, r pipeline.Request) pipeline.Response {
 	t, err := s.o.Approvals.Open(ctx, r.Session, request.Params.RequestState)
 	if err != nil {
-		return pipeline.Response{Err: err}
+		r.Refused = err // it leaves its record like any other call
+		return s.o.Calls.Call(ctx, r)
 	}
 	if _, ok := request.Params.InputResponses[questionID]; !ok {
 		// The client brought the state and no answer: ask again.
 		rec, err := s.o.Approvals.Pending(ctx, t.ID)
 		if err != nil {
-			return pipeline.Response{CallID: t.CallID, Err: err}
+			r.Resume, r.Refused = t.CallID, err
+			return s.o.Calls.Call(ctx, r)
 		}
 		return pipeline.Response{CallID: t.CallID, Pending: &rec}
 	}
@@ -115,7 +117,10 @@ func (s *Server) askNow(ctx context.Context, c *conn, rec approval.Record, repor
 	})
 	if err != nil {
 		s.o.Log.InfoContext(ctx, "a question was not answered", "approval", rec.ID, "error", err)
-		a.How = unanswered(ctx)
+		a.How = approval.HowFailed
+		if wait.Err() != nil {
+			a.How = unanswered(ctx)
+		}
 		return a
 	}
 	got := read(result)

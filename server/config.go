@@ -42,6 +42,14 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// Warnings lists what is less safe than the default.
+func (c Config) Warnings() []string {
+	if len(c.AllowedOrigins) == 0 {
+		return nil
+	}
+	return []string{"server.allowed_origins lets pages of " + strings.Join(c.AllowedOrigins, ", ") + " make calls as the local user"}
+}
+
 // canonicalOrigin returns an origin as browsers write it.
 func canonicalOrigin(s string) (string, bool) {
 	u, err := url.Parse(s)

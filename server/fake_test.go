@@ -78,6 +78,10 @@ func (f *fakeCalls) Call(ctx context.Context, r pipeline.Request) (resp pipeline
 			f.mu.Unlock()
 		}
 	}()
+	if r.Refused != nil {
+		resp.Err = r.Refused
+		return resp
+	}
 	if err := ctx.Err(); err != nil && r.Answer == nil {
 		resp.Err = err
 		return resp

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -193,8 +192,7 @@ func (h *httpServer) local(r *http.Request) bool {
 	if slices.Contains(h.origins, origin) {
 		return true
 	}
-	u, err := url.Parse(origin)
-	return err == nil && u.Scheme == "http" && strings.EqualFold(u.Host, r.Host)
+	return strings.EqualFold(origin, "http://"+r.Host)
 }
 
 func (h *httpServer) ready() error {
@@ -251,7 +249,7 @@ func (h *httpServer) known(w http.ResponseWriter, r *http.Request, c *conn, ids 
 		writeJSON(w, http.StatusNotFound, fail(nil, codeNoSession, "there is no such session: send initialize again"))
 		return nil
 	}
-	c.client, c.session = who, id
+	c.client, c.session = who, who.name
 	return who
 }
 
@@ -265,13 +263,9 @@ func (h *httpServer) post(w http.ResponseWriter, r *http.Request, hr *sdk.HTTPRe
 		return
 	}
 	hr.Body = body
-	e, err := parseEnvelope(body)
-	if err != nil {
-		code, message := mcp.PARSE_ERROR, "the message is not valid JSON"
-		if errors.Is(err, errBatch) || errors.Is(err, errNoObject) {
-			code, message = mcp.INVALID_REQUEST, err.Error()
-		}
-		writeJSON(w, http.StatusBadRequest, fail(nil, code, message))
+	e, fault := parseEnvelope(body)
+	if fault != nil {
+		writeJSON(w, http.StatusBadRequest, *fault)
 		return
 	}
 	to := e.target()

@@ -132,6 +132,8 @@ func TestHostAndOrigin(t *testing.T) {
 		{[]string{"Host", "[::1]:" + port}, 200},
 		{[]string{"Host", "localhost"}, 200},
 		{[]string{"Origin", "http://evil.example"}, 403},
+		{[]string{"Origin", "http://x@127.0.0.1:" + port}, 403},
+		{[]string{"Origin", own + "/x"}, 403},
 		{[]string{"Origin", "https://app.example.evil"}, 403},
 		{[]string{"Origin", "null"}, 403},
 		{[]string{"Origin", ""}, 403},
@@ -213,8 +215,8 @@ func TestSessionIDs(t *testing.T) {
 	if cause := <-fake.cancelled; !errors.Is(cause, errSessionEnded) {
 		t.Errorf("cause %v", cause)
 	}
-	if got := <-ended; got != real {
-		t.Errorf("ended %q", got)
+	if got := <-ended; got != fake.last().Session || strings.Contains(got, real) || !strings.HasPrefix(got, "http-") {
+		t.Errorf("ended %q", got) // the id opens the session, so it names it nowhere
 	}
 	if got, _ := w.status(http.MethodPost, ping); got != 404 {
 		t.Errorf("deleted: %d", got)
@@ -271,6 +273,10 @@ func TestBodyLimitAndForm(t *testing.T) {
 		{`{"jsonrpc":`, 400, "not valid JSON"},
 		{`[]`, 400, "batches"},
 		{``, 400, "JSON object"},
+		{`{"jsonrpc":"2.0","id":{},"method":"ping"}`, 400, "the id must be"},
+		{`{"jsonrpc":"2.0","id":null,"method":"ping"}`, 400, "the id must be"},
+		{`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, 400, `"id":9007199254740993`},
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}`, 400, "given twice"},
 		{`{"jsonrpc":"2.0","id":"x","method":"nope"}`, 200, "-32601"},
 		{`{"jsonrpc":"2.0","method":"notifications/initialized"}`, 202, ""},
 	} {
@@ -456,6 +462,11 @@ func TestRequestState(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+	fake.mu.Lock()
+	if n := len(fake.requests); n < 3 || fake.requests[n-1].Refused == nil {
+		t.Errorf("a state that is not ours leaves no record: %d requests", n)
+	}
+	fake.mu.Unlock()
 	if got := code(ask(fmt.Sprintf(`,"requestState":%q,"inputResponses":{"approval":%s}`, second, `{"action":"cancel"}`))); got != "cancelled" {
 		t.Errorf("cancel: %q", got)
 	}

@@ -36,6 +36,17 @@ func toResult(r pipeline.Response) *mcp.CallToolResult {
 	return out
 }
 
+// maxErrorText is how many bytes an error's message, or its suggestion, may
+// have: both may quote what the caller sent.
+const maxErrorText = 4 << 10
+
+func clip(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "…"
+}
+
 // errNotJSON is a tool's fault, so the client sees an internal error.
 var errNotJSON = errors.New("structured result is not JSON")
 
@@ -78,11 +89,12 @@ func classify(callID string, err error) *call.Error {
 		if e.Code == "" {
 			e.Code = string(e.Category)
 		}
+		e.Message, e.Suggestion, e.Field = clip(e.Message, maxErrorText), clip(e.Suggestion, maxErrorText), clip(e.Field, 256)
 		return &e
 	case errors.As(err, &denied):
 		return &call.Error{
 			Category: call.CategoryPolicyBlocked, Code: denied.Code, Phase: call.PhaseSetup,
-			Message: denied.Error(), Suggestion: denied.Suggestion, Details: map[string]any{"gate": denied.Gate},
+			Message: clip(denied.Error(), maxErrorText), Suggestion: clip(denied.Suggestion, maxErrorText), Details: map[string]any{"gate": denied.Gate},
 		}
 	case errors.Is(err, context.Canceled):
 		return &call.Error{

@@ -113,6 +113,7 @@ const icon = "data:image/svg+xml;base64," +
 // peer is what is known of the one who talks over a connection or session.
 type peer struct {
 	caller call.Caller
+	name   string        // of the HTTP session; empty = there is none
 	asking chan struct{} // holds one: a person gets one question at a time
 
 	mu   sync.Mutex

@@ -36,7 +36,9 @@ func (ids sessionIDs) ResolveSessionIdManager(r *http.Request) sdk.SessionIdMana
 func (ids sessionIDs) Generate() string {
 	id := rand.Text()
 	c := newPeer(ids.caller)
-	c.used = time.Now()
+	// The id is a credential. What is written down and shown is a name that
+	// opens nothing.
+	c.name, c.used = "http-"+rand.Text()[:12], time.Now()
 	ids.s.mu.Lock()
 	defer ids.s.mu.Unlock()
 	ids.s.sessions[id] = c
@@ -59,12 +61,12 @@ func (ids sessionIDs) Terminate(id string) (isNotAllowed bool, err error) {
 		return false, errNoSession
 	}
 	ids.s.mu.Lock()
-	_, known := ids.s.sessions[id]
+	c := ids.s.sessions[id]
 	delete(ids.s.sessions, id)
 	ids.s.mu.Unlock()
-	if known {
-		ids.flights.cancelSession(id, errSessionEnded)
-		ids.s.ended(context.Background(), id)
+	if c != nil {
+		ids.flights.cancelSession(c.name, errSessionEnded)
+		ids.s.ended(context.Background(), c.name)
 	}
 	return false, nil
 }

@@ -147,13 +147,9 @@ func readLine(r *bufio.Reader, limit int64) (line []byte, long *idFinder, err er
 
 // take begins what one message asks for.
 func (t *stdio) take(ctx context.Context, raw []byte) {
-	e, err := parseEnvelope(raw)
-	switch {
-	case errors.Is(err, errBatch), errors.Is(err, errNoObject):
-		t.reply(fail(nil, mcp.INVALID_REQUEST, err.Error()))
-		return
-	case err != nil:
-		t.reply(fail(nil, mcp.PARSE_ERROR, "the message is not valid JSON"))
+	e, fault := parseEnvelope(raw)
+	if fault != nil {
+		t.reply(*fault)
 		return
 	}
 	switch {
@@ -177,12 +173,7 @@ func (t *stdio) conn(f *flight) *conn {
 // begin registers a request before the next message is read, so that a
 // cancellation always finds it, and starts answering it.
 func (t *stdio) begin(ctx context.Context, e envelope, raw []byte) {
-	id := rpcID(e.ID)
-	if id == "" {
-		t.reply(fail(nil, mcp.INVALID_REQUEST, "the id must be a string or a number"))
-		return
-	}
-	ctx, f, err := t.flights.start(context.WithoutCancel(ctx), flightKey{t.session.id, id})
+	ctx, f, err := t.flights.start(context.WithoutCancel(ctx), flightKey{t.session.id, rpcID(e.ID)})
 	if err != nil {
 		code := codeBusy
 		if errors.Is(err, errDoubleID) {

@@ -144,6 +144,24 @@ func TestBadMessages(t *testing.T) {
 			t.Errorf("%s: %s %+v", text, m.ID, m.Error)
 		}
 	}
+	for text, has := range map[string]string{
+		`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`:                                                                 "fits 53 bits",
+		`{"jsonrpc":"2.0","id":1,"ID":2,"method":"ping"}`:                                                                         "ID: names are case-sensitive: write id",
+		`{"jsonrpc":"2.0","id":1,"method":"ping","method":"x"}`:                                                                   "method is given twice",
+		`{"jsonrpc":"2.0","id":1,"method":5}`:                                                                                     "method has the wrong type: it is a number",
+		`{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}`:                                                                    "params must be an object, not a list",
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}`:                                                      "params.name must be a string, not a number",
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","_meta":5}}`:                                       "params._meta must be an object, not a number",
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","NAME":"slow"}}`:                                   "params.NAME: names are case-sensitive: write name",
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":"}"} , "arguments" : {"b":[1]}}}`: "params.arguments is given twice",
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","n\u0061me":"slow"}}`:                              "params.name is given twice",
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","requestState":{}}}`:                               "params.requestState must be a string, not an object",
+	} {
+		l.send(text)
+		if m := l.recv(); m.Error == nil || !strings.Contains(m.Error.Message, has) || string(m.ID) == "null" {
+			t.Errorf("%s: %s %+v", text, m.ID, m.Error)
+		}
+	}
 	l.send(`{"jsonrpc":"2.0","id":99,"result":{}}`, `{"jsonrpc":"2.0","method":"notifications/whatever"}`, pingLine)
 	if m := l.recv(); string(m.ID) != `"ping"` {
 		t.Errorf("answered %s", m.ID)
@@ -426,7 +444,8 @@ func TestListenOnStdio(t *testing.T) {
 func TestRPCID(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		`7`: "n7", ` "7" `: "s7", `"\u0037"`: "s7", `null`: "", `{}`: "", `true`: "", ``: "", `-1.5`: "n-1.5",
+		`7`: "n7", ` "7" `: "s7", `"\u0037"`: "s7", `null`: "", `{}`: "", `true`: "", ``: "", `-1.5`: "", `1.0`: "n1", `1e3`: "n1000",
+		`9007199254740991`: "n9007199254740991", `9007199254740993`: "", `1e400`: "", `0x10`: "", `NaN`: "",
 	} {
 		if got := rpcID(json.RawMessage(in)); got != want {
 			t.Errorf("%s: %q", in, got)
@@ -441,12 +460,13 @@ func FuzzMessage(f *testing.F) {
 	f.Add(`{"a":"\"id\":3","id":"x\\"}`)
 	f.Add(`[{"id":1}]`)
 	f.Add(`{"id" : -1.5e3 }`)
+	f.Add(`{"jsonrpc":"2.0","id":1,"method":"x","params":{"name":"\\"}","name":[{},"]"],"a":tru}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		e, err := parseEnvelope([]byte(text))
+		e, fault := parseEnvelope([]byte(text))
 		found := &idFinder{}
 		found.feed([]byte(text))
 		_, _, _ = readLine(bufio.NewReader(strings.NewReader(text)), 8)
-		if err != nil || len(e.ID) > maxID || strings.Count(strings.ToLower(text), "id") > 1 || strings.Contains(text, `\`) {
+		if fault != nil || len(e.ID) > maxID || strings.Count(strings.ToLower(text), "id") > 1 || strings.Contains(text, `\`) {
 			return
 		}
 		if got := found.found(); got != nil && rpcID(got) != rpcID(e.ID) && strings.Contains(text, `"id"`) {

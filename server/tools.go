@@ -173,14 +173,23 @@ const progressEvery = 100 * time.Millisecond
 // progress returns the reporter of a call; it reports nothing unless the
 // client gave a token.
 func (s *Server) progress(ctx context.Context, c *conn, m *mcp.Meta) *reporter {
-	if m == nil || m.ProgressToken == nil {
+	if m == nil || !isToken(m.ProgressToken) {
 		return &reporter{}
 	}
-	return &reporter{token: m.ProgressToken, push: func(params map[string]any) {
+	return &reporter{token: m.ProgressToken, last: -1, push: func(params map[string]any) {
 		if s.mcp.SendNotificationToClient(ctx, string(mcp.MethodNotificationProgress), params) == nil {
 			c.flight.notified.Store(true)
 		}
 	}}
+}
+
+// isToken reports whether a progress token is one of the two kinds there are.
+func isToken(token any) bool {
+	switch token.(type) {
+	case string, float64, int64, int:
+		return true
+	}
+	return false
 }
 
 func (r *reporter) wanted() bool { return r.push != nil }
@@ -208,7 +217,7 @@ func (r *reporter) send(p call.Progress) {
 // tick reports that a call is alive although nothing has moved.
 func (r *reporter) tick(message string) {
 	r.mu.Lock()
-	done := r.last
+	done := max(r.last, 0)
 	r.mu.Unlock()
 	r.send(call.Progress{Message: message, Done: done + 0.001})
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -34,6 +36,11 @@ type node struct {
 	Required   []string        `json:"required"`
 	Items      *node           `json:"items"`
 	Enum       []any           `json:"enum"`
+	Min        *float64        `json:"minimum"`
+	Max        *float64        `json:"maximum"`
+	MinLength  *int            `json:"minLength"`
+	MaxLength  *int            `json:"maxLength"`
+	MaxItems   *int            `json:"maxItems"`
 	AnyOf      []node          `json:"anyOf"`
 }
 
@@ -117,7 +124,7 @@ func (s *schema) validate(args json.RawMessage) error {
 	}
 	err = sch.Validate(doc)
 	if err == nil {
-		return nil
+		return s.root.checkRange(doc, "")
 	}
 	var ve *jsonschema.ValidationError
 	if !errors.As(err, &ve) {
@@ -173,7 +180,55 @@ func (s *schema) explain(e *jsonschema.ValidationError) error {
 		return call.ArgError(field, fmt.Sprintf("%s is not one of the values it can have", show(k.Got)), "use one of "+list(k.Want))
 	}
 	p := message.NewPrinter(language.English)
+	if got, ok := at.outside(e.ErrorKind); ok {
+		return call.ArgError(field, got, "give "+field+at.hint())
+	}
 	return call.ArgError(field, e.ErrorKind.LocalizedString(p), "give "+field+at.hint())
+}
+
+// outside says in what way a value does not fit its bounds.
+func (n node) outside(k jsonschema.ErrorKind) (string, bool) {
+	switch k.(type) {
+	case *kind.Minimum:
+		return "is too small", true
+	case *kind.Maximum:
+		return "is too large", true
+	case *kind.MinLength:
+		if n.MinLength != nil && *n.MinLength == 1 {
+			return "is empty", true
+		}
+		return "is too short", true
+	case *kind.MaxLength:
+		return "is too long", true
+	case *kind.MaxItems:
+		return "has too many entries", true
+	}
+	return "", false
+}
+
+// checkRange refuses integers that no tool could hold: a schema without a
+// maximum permits them, and reading them would fail later with less to say.
+func (n node) checkRange(v any, at string) error {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if err := n.at([]string{name}).checkRange(v[name], join(at, name)); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for i, e := range v {
+			if err := n.at([]string{strconv.Itoa(i)}).checkRange(e, join(at, strconv.Itoa(i))); err != nil {
+				return err
+			}
+		}
+	case json.Number:
+		const most = 1<<53 - 1
+		if f, err := v.Float64(); n.Type == "integer" && (err != nil || f > most || f < -most) {
+			return call.ArgError(at, "is too large", "give "+at+n.hint())
+		}
+	}
+	return nil
 }
 
 func unknownField(at []string, name string, parent node) error {
@@ -183,6 +238,9 @@ func unknownField(at []string, name string, parent node) error {
 	}
 	slices.Sort(names)
 	hint := "it takes " + strings.Join(names, ", ")
+	if len(names) == 0 {
+		hint = "it takes no arguments: send {}"
+	}
 	for _, n := range names {
 		if strings.EqualFold(n, name) {
 			hint = "names are case-sensitive: write " + n
@@ -203,7 +261,11 @@ func (n node) at(loc []string) node {
 		case n.Items != nil:
 			n = *n.Items
 		default:
-			n = n.Properties[step]
+			p, ok := n.Properties[step]
+			if !ok {
+				_ = json.Unmarshal(n.Additional, &p) // false and true describe nothing
+			}
+			n = p
 		}
 	}
 	return n
@@ -215,7 +277,29 @@ func (n node) hint() string {
 	case len(n.Enum) > 0:
 		return " as one of " + list(n.Enum)
 	case n.Type != nil:
-		return " as " + article(fmt.Sprint(n.Type))
+		return " as " + article(fmt.Sprint(n.Type)) + n.bounds()
+	}
+	return ""
+}
+
+// bounds says what a value may be at least and at most.
+func (n node) bounds() string {
+	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+	switch {
+	case n.Min != nil && n.Max != nil:
+		return " from " + number(*n.Min) + " to " + number(*n.Max)
+	case n.Min != nil:
+		return " of at least " + number(*n.Min)
+	case n.Max != nil:
+		return " of at most " + number(*n.Max)
+	case n.MaxLength != nil:
+		return fmt.Sprintf(" of at most %d characters", *n.MaxLength)
+	case n.MaxItems != nil:
+		return fmt.Sprintf(" of at most %d entries", *n.MaxItems)
+	case n.MinLength != nil && *n.MinLength == 1:
+		return " that is not empty"
+	case n.MinLength != nil:
+		return fmt.Sprintf(" of at least %d characters", *n.MinLength)
 	}
 	return ""
 }
@@ -255,5 +339,9 @@ func join(at, name string) string {
 
 // fieldName writes an instance location as the dotted path users write.
 func fieldName(loc []string) string {
-	return strings.Join(loc, ".")
+	steps := make([]string, len(loc))
+	for i, step := range loc {
+		steps[i] = clip(step, 64)
+	}
+	return strings.Join(steps, ".")
 }

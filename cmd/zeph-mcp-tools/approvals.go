@@ -47,10 +47,17 @@ func newApprovals(s streams, _ *flags) *cobra.Command {
 		})
 	}
 	add("list", "every open question, oldest first", cobra.NoArgs, approval.OpList, printList)
-	add("show ID", "one question, whole", cobra.ExactArgs(1), approval.OpShow, printOne(""))
-	add("approve ID", "let that very call run once", cobra.ExactArgs(1), approval.OpApprove, printOne("Approved, once.\n\n"))
-	add("deny ID", "refuse it; takes back an approval that was not used yet", cobra.ExactArgs(1), approval.OpDeny, printOne("Denied.\n\n"))
+	add("show ID", "one question, whole", oneID, approval.OpShow, printOne(""))
+	add("approve ID", "let that very call run once", oneID, approval.OpApprove, printOne("Approved, once.\n\n"))
+	add("deny ID", "refuse it; takes back an approval that was not used yet", oneID, approval.OpDeny, printOne("Denied.\n\n"))
 	return cmd
+}
+
+func oneID(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage(errors.New("give the ID of one approval: zeph-mcp-tools approvals list shows them"))
+	}
+	return nil
 }
 
 // runDir is where running servers have their sockets.

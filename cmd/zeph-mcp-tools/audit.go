@@ -25,11 +25,17 @@ func newAudit(s streams, f *flags) *cobra.Command {
 	tail := &cobra.Command{
 		Use: "tail [FILE]", Short: "print the last records, one JSON object a line", Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if n < 1 {
+				return usage(errors.New("--lines must be at least 1"))
+			}
 			path, err := f.auditPath(args)
 			if err != nil {
 				return err
 			}
 			lines, err := audit.Tail(path, n)
+			if errors.Is(err, fs.ErrNotExist) {
+				return noLog(path)
+			}
 			if err != nil {
 				return fmt.Errorf("read the audit log: %w", err)
 			}
@@ -77,7 +83,7 @@ func (f *flags) auditPath(args []string) (string, error) {
 func verifyLog(s streams, path string, asJSON bool) error {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no audit log at %s: nothing has been recorded yet", path)
+		return noLog(path)
 	}
 	if err != nil {
 		return err
@@ -100,12 +106,19 @@ func verifyLog(s streams, path string, asJSON bool) error {
 	return nil
 }
 
+func noLog(path string) error {
+	return fmt.Errorf("there is no audit log at %s: nothing has been recorded there yet", path)
+}
+
 func reportText(rep audit.Report) string {
 	var b strings.Builder
 	if rep.Broken == 0 {
 		fmt.Fprintf(&b, "whole: %d records, last hash %s\n", rep.Records, rep.LastHash)
 	} else {
 		fmt.Fprintf(&b, "broken: %d problems in %d lines\n", rep.Broken, rep.Lines)
+	}
+	if rep.Continues != "" {
+		fmt.Fprintf(&b, "it took the place of a log that was moved or cut, whose last hash was %s\n", rep.Continues)
 	}
 	for _, n := range rep.Recovered {
 		fmt.Fprintf(&b, "line %d was torn by a crash; the record after it says so\n", n)

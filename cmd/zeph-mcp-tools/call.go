@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,11 +53,17 @@ func (f *flags) call(ctx context.Context, s streams, tool string, raw json.RawMe
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	r := pipeline.Request{Tool: tool, Args: raw, Session: "cli", Caller: localCaller("cli"), CanAsk: true}
+	// Each call is a session of its own, so that nothing of one is left in the
+	// private /tmp of another.
+	session := "cli-" + rand.Text()
+	defer func() { err = errors.Join(err, e.Close(), e.workspace.DropScratch(session)) }()
+	r := pipeline.Request{Tool: tool, Args: raw, Session: session, Caller: localCaller("cli"), CanAsk: true}
 	resp := e.pipeline.Call(ctx, r)
 	if resp.Pending != nil {
-		a := answer(ctx, s, *resp.Pending, yes)
+		a, asked := answer(ctx, s, *resp.Pending, yes)
+		if !asked {
+			fmt.Fprintf(s.err, "%s\n\nThere is no terminal to ask on: run it on one, or give --yes.\n\n", resp.Pending.Question())
+		}
 		r.Answer, r.Resume = &a, resp.CallID
 		resp = e.pipeline.Call(ctx, r)
 	}
@@ -66,17 +73,18 @@ func (f *flags) call(ctx context.Context, s streams, tool string, raw json.RawMe
 	return silent(responseCode(resp))
 }
 
-// answer finds the person's answer to a record.
-func answer(ctx context.Context, s streams, rec approval.Record, yes bool) approval.Answer {
+// answer finds the person's answer to a record. Without a terminal nobody is
+// asked, and the answer is no.
+func answer(ctx context.Context, s streams, rec approval.Record, yes bool) (a approval.Answer, asked bool) {
 	if yes {
-		return approval.Answer{ID: rec.ID, Digest: rec.Digest, Decision: approval.AllowOnce}
+		return approval.Answer{ID: rec.ID, Digest: rec.Digest, Decision: approval.AllowOnce}, true
 	}
 	t, ok := terminal(s)
 	if !ok {
-		return approval.Answer{ID: rec.ID, Digest: rec.Digest, Decision: approval.DecisionDeny, How: approval.HowDeclined}
+		return approval.Answer{ID: rec.ID, Digest: rec.Digest, Decision: approval.DecisionDeny, How: approval.HowDeclined}, false
 	}
 	defer t.Close() //nolint:errcheck // a terminal that was only read and written to
-	return askOn(ctx, t, rec)
+	return askOn(ctx, t, rec), true
 }
 
 func responseCode(r pipeline.Response) int {

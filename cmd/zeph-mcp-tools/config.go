@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	zephmcptools "github.com/zeph-tools/zeph-mcp-tools"
+	"github.com/zeph-tools/zeph-mcp-tools/approval"
 	"github.com/zeph-tools/zeph-mcp-tools/config"
 )
 
@@ -89,7 +91,11 @@ func (f *flags) configCheck(s streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range j.warnings {
+	// The key that signs what clients carry back is read at start, too.
+	if _, err := approval.New(j.cfg.Approval, approval.NewMemory(), j.log); err != nil {
+		return usage(j.origins.Locate(err))
+	}
+	for _, w := range slices.Concat(j.warnings, j.notes) {
 		fmt.Fprintln(s.err, "warning:", w)
 	}
 	if path == "" {

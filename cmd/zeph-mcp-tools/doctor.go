@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/zeph-tools/zeph-mcp-tools/audit"
 )
 
 // diagnosis is what doctor found out.
@@ -20,6 +23,7 @@ type diagnosis struct {
 	Workspace []string `json:"workspace"`
 	State     string   `json:"state"`
 	AuditLog  string   `json:"audit_log"`
+	AuditErr  string   `json:"audit_error,omitempty"`
 	Sandbox   struct {
 		Mode        string   `json:"mode"`
 		Level       int      `json:"level"`
@@ -65,12 +69,12 @@ func newDoctor(s streams, f *flags) *cobra.Command {
 }
 
 func (f *flags) diagnose(ctx context.Context, s streams) (d diagnosis, code int, err error) {
-	e, err := f.engine(s)
+	e, err := f.judge(s)
 	if err != nil {
 		return d, exitFailed, err
 	}
 	defer func() {
-		if cerr := e.Close(); err == nil {
+		if cerr := e.sandbox.Close(); err == nil {
 			err = cerr
 		}
 	}()
@@ -81,23 +85,41 @@ func (f *flags) diagnose(ctx context.Context, s streams) (d diagnosis, code int,
 	r := e.sandbox.Probe(ctx)
 	d = diagnosis{
 		Version: version, Go: runtime.Version(), OS: runtime.GOOS + "/" + runtime.GOARCH, Config: path,
-		Workspace: e.workspace.Roots(), State: e.state, AuditLog: e.audit.Path(), Gates: e.chain.Names(), Warnings: list(e.warnings),
+		Workspace: e.workspace.Roots(), State: e.state, Gates: e.chain.Names(), Warnings: list(slices.Concat(e.warnings, e.notes)),
 	}
+	d.AuditLog, d.AuditErr = e.lookAtLog()
 	for _, t := range e.registry.List() {
 		d.Tools = append(d.Tools, t.Name)
 	}
 	d.Sandbox.Mode, d.Sandbox.Level, d.Sandbox.LandlockABI = r.Mode, r.Level, r.LandlockABI
 	d.Sandbox.Held, d.Sandbox.Missing, d.Sandbox.Fix = list(r.Held), list(r.Missing), r.Fix
 	d.Sandbox.TookMS = float64(r.Took.Microseconds()) / 1000
+	if r.Err != nil {
+		d.Sandbox.Error = r.Err.Error()
+	}
 	switch {
-	case r.Err != nil:
-		d.Verdict, d.Sandbox.Error, code = "refused", r.Err.Error(), exitRefused
+	case r.Err != nil || d.AuditErr != "":
+		d.Verdict, code = "refused", exitRefused
 	case len(r.Missing) > 0 || !e.sandbox.Confined():
 		d.Verdict, code = "degraded", exitFailed
 	default:
 		d.Verdict = "good"
 	}
 	return d, code, nil
+}
+
+// lookAtLog finds out whether the audit log can be opened: the server does not
+// start without it.
+func (j *judge) lookAtLog() (path, trouble string) {
+	log, err := audit.Open(j.cfg.Tools.Audit, j.state, j.log)
+	if err != nil {
+		return "", err.Error()
+	}
+	path = log.Path()
+	if err := log.Close(); err != nil {
+		trouble = err.Error()
+	}
+	return path, trouble
 }
 
 func list(s []string) []string {
@@ -118,7 +140,14 @@ func (d diagnosis) text() string {
 	}
 	line("config", "%s", config)
 	line("workspace", "%s", strings.Join(d.Workspace, ", "))
-	line("audit log", "%s", d.AuditLog)
+	switch {
+	case d.AuditErr != "":
+		line("audit log", "error: %s", d.AuditErr)
+	case d.AuditLog == "":
+		line("audit log", "off")
+	default:
+		line("audit log", "%s", d.AuditLog)
+	}
 	line("sandbox", "%s, level %d, Landlock ABI %d, probed in %.0f ms", d.Sandbox.Mode, d.Sandbox.Level, d.Sandbox.LandlockABI, d.Sandbox.TookMS)
 	for _, h := range d.Sandbox.Held {
 		line("", "holds: %s", h)

@@ -31,7 +31,11 @@ func main() {
 
 // run runs one command line and returns the exit code.
 func run(args []string, s streams) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // under nohup a closed terminal is no reason to stop
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	root := newRoot(s)
 	root.SetArgs(args)

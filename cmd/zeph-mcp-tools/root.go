@@ -26,9 +26,21 @@ func newRoot(s streams) *cobra.Command {
 		Long: "Tools for AI agents over the Model Context Protocol: judged on meaning, confined by the kernel, written down.\n\n" +
 			"Without a command it serves MCP on stdin and stdout, so a client's configuration is just the path of this program.",
 		SilenceErrors: true, SilenceUsage: true,
-		Args: cobra.NoArgs,
-		RunE: serve.RunE,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			hint := "zeph-mcp-tools help lists the commands"
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				hint = "did you mean " + near[0] + "?"
+			}
+			return usage(fmt.Errorf("unknown command %q: %s", args[0], hint))
+		},
+		RunE:    serve.RunE,
+		Version: version,
 	}
+	root.SuggestionsMinimumDistance = 2
+	root.SetVersionTemplate("zeph-mcp-tools {{.Version}}\n")
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)

@@ -100,6 +100,9 @@ func (e *engine) announce(ctx context.Context, transport string) error {
 	for _, w := range e.warnings {
 		e.log.WarnContext(ctx, "unsafe setting", "setting", w)
 	}
+	for _, n := range e.notes {
+		e.log.WarnContext(ctx, "setting without effect", "setting", n)
+	}
 	return nil
 }
 

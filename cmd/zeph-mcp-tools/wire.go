@@ -47,7 +47,9 @@ type judge struct {
 	bash      *bash.Tool
 	registry  *tools.Registry
 	chain     *gates.Chain
-	warnings  []string
+	origins   config.Origins
+	warnings  []string // what is less safe than the default
+	notes     []string // what has no effect
 
 	// late is what tools report to once calls run.
 	late struct {
@@ -60,31 +62,36 @@ type judge struct {
 // judge builds, in the order data flows: configuration, workspace, sandbox,
 // egress, tools, gates.
 func (f *flags) judge(s streams) (*judge, error) {
-	cfg, _, err := f.load()
+	cfg, origins, err := f.load()
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{cfg: cfg, warnings: config.Warnings(cfg)}
+	j := &judge{cfg: cfg, origins: origins, warnings: config.Warnings(cfg)}
 	if j.log, err = f.logger(s); err != nil {
 		return nil, err
 	}
 	if j.state, err = stateDir(); err != nil {
 		return nil, usage(err)
 	}
-	if err := j.places(); err != nil {
-		return nil, usage(err)
-	}
-	policy, err := egress.NewPolicy(cfg.Egress())
-	if err != nil {
-		return nil, usage(err)
-	}
-	if err := j.tools(policy); err != nil {
-		return nil, usage(err)
-	}
-	if err := j.gates(policy); err != nil {
-		return nil, usage(err)
+	if err := j.build(); err != nil {
+		return nil, usage(origins.Locate(err))
 	}
 	return j, nil
+}
+
+// build builds what judges, from the configuration.
+func (j *judge) build() error {
+	if err := j.places(); err != nil {
+		return err
+	}
+	policy, err := egress.NewPolicy(j.cfg.Egress())
+	if err != nil {
+		return err
+	}
+	if err := j.tools(policy); err != nil {
+		return err
+	}
+	return j.gates(policy)
 }
 
 // places opens the workspace and describes to the sandbox what commands see.
@@ -141,7 +148,9 @@ func (j *judge) tools(policy *egress.Policy) error {
 	add(webscrape.NewFetch(cfg.Scrape(), client))
 	add(webscrape.NewScrape(cfg.Scrape(), client))
 	if search, err := websearch.NewSearch(cfg.Tools.Search, policy, j.hop); !errors.Is(err, websearch.ErrAbsent) {
-		add(search, err) // absent: not turned on, or no key
+		add(search, err)
+	} else if cfg.Tools.Search.Enabled {
+		j.notes = append(j.notes, "tools.search.enabled = true: "+err.Error())
 	}
 	add(session.NewStatus(func(ctx context.Context) session.Status { return j.late.status(ctx) }))
 	if err := errors.Join(errs...); err != nil {
@@ -170,6 +179,9 @@ func (j *judge) gates(policy *egress.Policy) error {
 	for _, t := range j.registry.List() {
 		names = append(names, t.Name)
 	}
+	known := append([]string{"web_search"}, names...) // rules for it may stand without a key
+	j.notes = append(j.notes, j.cfg.Tools.Policy.Unmatched(known)...)
+	j.notes = append(j.notes, j.cfg.Tools.Permissions.Unmatched(known)...)
 	var err error
 	j.chain, err = standard.Chain(gateConfig(j.cfg), standard.Deps{
 		Tools: names, Roots: j.workspace.Roots(), Egress: policy,
@@ -203,7 +215,7 @@ func (f *flags) engine(s streams) (*engine, error) {
 	}
 	e := &engine{judge: j, started: time.Now()}
 	if e.approvals, err = approval.New(j.cfg.Approval, approval.NewMemory(), j.log); err != nil {
-		return nil, usage(err)
+		return nil, usage(j.origins.Locate(err))
 	}
 	if e.audit, err = audit.Open(j.cfg.Tools.Audit, j.state, j.log); err != nil {
 		return nil, err

@@ -145,7 +145,7 @@ func TestReasons(t *testing.T) {
 		{"echo x > $(y", gates.Decision{Code: "parse_error", Reason: "the command cannot be read at 1:10: reached EOF without matching `$(` with `)`", Suggestion: "check quotes, brackets and here-documents; the command was not run"}},
 		{"x=1\necho a; rm f", gates.Decision{
 			Verdict: gates.Confirm, Code: "confirm_pattern", Reason: "rm deletes what cannot be got back: «rm f» at 2:9",
-			Suggestion: "use the delete_path tool, or move the file aside", Kind: "confirm_pattern rm",
+			Suggestion: "move the file aside instead of deleting it", Kind: "confirm_pattern rm",
 		}},
 		{"git push -f origin x", gates.Decision{
 			Verdict: gates.Confirm, Code: "confirm_pattern", Reason: "this push (-f) rewrites or deletes what others have: «git push -f origin x» at 1:1",

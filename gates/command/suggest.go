@@ -39,7 +39,7 @@ func suggestAct(a call.Act) string {
 	case a.Kind == call.ActRemove && a.Sub != "" && strings.Contains(a.Text, "*"):
 		return "name the files, or a concrete sub-directory"
 	case a.Kind == call.ActRemove:
-		return "use the delete_path tool, or move the file aside"
+		return "move the file aside instead of deleting it"
 	case a.Kind == call.ActPush:
 		return "push a new branch instead"
 	case a.Kind == call.ActMassChange && strings.Contains(a.Text, "777"):

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/zeph-tools/zeph-mcp-tools/internal/glob"
+	"github.com/zeph-tools/zeph-mcp-tools/internal/suggest"
 )
 
 // Autonomy is how much the agent may do without a person. The zero value is
@@ -120,6 +121,23 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Unmatched lists the rules that name no tool of these: they do nothing, which
+// is seldom what was meant.
+func (c Config) Unmatched(tools []string) []string {
+	var out []string
+	for _, tool := range slices.Sorted(maps.Keys(c.Tools)) {
+		if slices.Contains(tools, tool) {
+			continue
+		}
+		hint := ""
+		if near, ok := suggest.Nearest(tool, tools); ok {
+			hint = "; did you mean " + near + "?"
+		}
+		out = append(out, fmt.Sprintf("tools.permissions.%s: there is no such tool, so its rules do nothing%s", tool, hint))
+	}
+	return out
 }
 
 // Warnings lists what this config makes less safe than the default.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/zeph-tools/zeph-mcp-tools/internal/glob"
 )
@@ -99,6 +100,19 @@ func (c Config) Warnings() []string {
 		return []string{`tools.policy.default_effect = "allow": calls that no rule names are permitted`}
 	}
 	return nil
+}
+
+// Unmatched lists the rules that name no tool of these: they do nothing, which
+// is seldom what was meant.
+func (c Config) Unmatched(tools []string) []string {
+	var out []string
+	for i, r := range c.Rules {
+		g, err := glob.Compile(r.Tool)
+		if err == nil && !slices.ContainsFunc(tools, g.Fold().Match) {
+			out = append(out, fmt.Sprintf("tools.policy.rules[%d].tool = %q matches no tool: the rule does nothing", i, r.Tool))
+		}
+	}
+	return out
 }
 
 // rule is one compiled rule.

@@ -1,6 +1,7 @@
 package ipi
 
 import (
+	"math"
 	"strconv"
 	"strings"
 )
@@ -19,7 +20,7 @@ func (c color) like(o color) bool {
 		return false
 	}
 	d := func(a, b int) int { return max(a-b, b-a) }
-	return d(c.r, o.r)+d(c.g, o.g)+d(c.b, o.b) <= 12
+	return d(c.r, o.r)+d(c.g, o.g)+d(c.b, o.b) <= 24
 }
 
 // parseColor reads the first colour in a value; a background with an image is
@@ -31,6 +32,9 @@ func parseColor(v string) color {
 	}
 	if i := strings.Index(v, "rgb"); i >= 0 {
 		return rgb(v[i:])
+	}
+	if i := strings.Index(v, "hsl"); i >= 0 {
+		return hsl(v[i:])
 	}
 	for f := range strings.FieldsSeq(v) {
 		if h, ok := strings.CutPrefix(f, "#"); ok {
@@ -67,6 +71,33 @@ func rgb(v string) color {
 	return color{known: true, r: n[0], g: n[1], b: n[2]}
 }
 
+// hsl reads hue, saturation and lightness.
+func hsl(v string) color {
+	_, args, _ := strings.Cut(v, "(")
+	args, _, _ = strings.Cut(args, ")")
+	parts := strings.FieldsFunc(args, func(r rune) bool { return r == ',' || r == ' ' || r == '/' })
+	if len(parts) < 3 {
+		return color{}
+	}
+	var n [3]float64
+	for i := range n {
+		f, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSuffix(parts[i], "%"), "deg"), 64)
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+			return color{}
+		}
+		n[i] = f
+	}
+	if len(parts) > 3 && isNear(parts[3], 0.05) {
+		return color{transparent: true}
+	}
+	hue, sat, light := math.Mod(math.Mod(n[0], 360)+360, 360), min(max(n[1]/100, 0), 1), min(max(n[2]/100, 0), 1)
+	channel := func(offset float64) int {
+		k := math.Mod(offset+hue/30, 12)
+		return int(math.Round(255 * (light - sat*min(light, 1-light)*max(-1, min(k-3, 9-k, 1)))))
+	}
+	return color{known: true, r: channel(0), g: channel(8), b: channel(4)}
+}
+
 func hexColor(h string) color {
 	if len(h) == 3 || len(h) == 4 {
 		var b strings.Builder
@@ -90,31 +121,15 @@ func hexColor(h string) color {
 }
 
 func named(v string) color {
-	switch v {
-	case "transparent":
+	if v == "transparent" {
 		return color{transparent: true}
-	case "white":
-		return hexColor("ffffff")
-	case "black":
-		return hexColor("000000")
-	case "snow":
-		return hexColor("fffafa")
-	case "ivory":
-		return hexColor("fffff0")
-	case "whitesmoke":
-		return hexColor("f5f5f5")
-	case "red":
-		return hexColor("ff0000")
-	case "green":
-		return hexColor("008000")
-	case "blue":
-		return hexColor("0000ff")
-	case "yellow":
-		return hexColor("ffff00")
-	case "gray", "grey":
-		return hexColor("808080")
-	case "silver":
-		return hexColor("c0c0c0")
 	}
-	return color{}
+	_, after, ok := strings.Cut(" white ffffff black 000000 ghostwhite f8f8ff floralwhite fffaf0 mintcream f5fffa azure f0ffff"+
+		" snow fffafa ivory fffff0 whitesmoke f5f5f5 red ff0000 green 008000 blue 0000ff yellow ffff00"+
+		" gray 808080 grey 808080 silver c0c0c0 ", " "+v+" ")
+	if !ok {
+		return color{}
+	}
+	h, _, _ := strings.Cut(after, " ")
+	return hexColor(h)
 }

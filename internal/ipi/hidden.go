@@ -86,9 +86,11 @@ func (p *pruner) element(n *html.Node, s seen) {
 		p.remove(n, hasText(n))
 		return
 	}
-	d := p.styles[n]
-	if style := attr(n, "style"); style != "" {
-		own := decls{}
+	d, own := p.styles[n], hints(n)
+	if style := attr(n, "style"); style != "" || len(own) > 0 {
+		if own == nil {
+			own = decls{}
+		}
 		own.declare(style, inline)
 		for name, v := range d {
 			own.set(name, v.value, v.rank)
@@ -122,7 +124,7 @@ func neverShown(n *html.Node) (never, counts bool) {
 	case "script", "style", "link", "meta", "base":
 		return true, false
 	case "template", "noscript", "noembed", "noframes", "iframe", "object", "embed", "applet", "audio", "video",
-		"canvas", "datalist", "annotation", "annotation-xml", "metadata", "desc", "defs", "symbol", "param", "area", "map":
+		"canvas", "datalist", "rp", "annotation", "annotation-xml", "metadata", "desc", "defs", "symbol", "param", "area", "map":
 		return true, true
 	case "title":
 		return n.Parent != nil && n.Parent.Data != "head", true // the title of a drawing is a tooltip
@@ -135,8 +137,34 @@ func neverShown(n *html.Node) (never, counts bool) {
 	return n.Parent != nil && n.Parent.Data == "head", true
 }
 
+// hints are what old attributes say about colours. Every style outranks them.
+func hints(n *html.Node) decls {
+	var d decls
+	for _, a := range n.Attr {
+		name := ""
+		switch {
+		case a.Key == "color" && n.Data == "font", a.Key == "text" && n.Data == "body":
+			name = "color"
+		case a.Key == "bgcolor":
+			name = "background-color"
+		}
+		value := strings.ToLower(strings.TrimSpace(a.Val))
+		if name == "" || value == "" {
+			continue
+		}
+		if hexColor(value).known {
+			value = "#" + value // these attributes may leave the mark out
+		}
+		if d == nil {
+			d = decls{}
+		}
+		d.set(name, value, -1)
+	}
+	return d
+}
+
 func hiddenByAttr(n *html.Node) bool {
-	return hasAttr(n, "hidden") || strings.EqualFold(strings.TrimSpace(attr(n, "aria-hidden")), "true")
+	return hasAttr(n, "hidden") || hasAttr(n, "popover") || strings.EqualFold(strings.TrimSpace(attr(n, "aria-hidden")), "true")
 }
 
 func (s seen) hidden() bool {
@@ -193,13 +221,14 @@ func gone(d decls) bool {
 	switch {
 	case d.get("display") == "none", d.get("content-visibility") == "hidden":
 		return true
-	case isNear(d.get("opacity"), 0.05), filteredOut(d.get("filter")):
+	case isNear(d.get("opacity"), 0.05), filteredOut(d.get("filter")), isNear(d.get("zoom"), 0.02):
 		return true
 	}
 	return offScreen(d) || clipped(d) || boxless(d)
 }
 
 func isNear(v string, limit float64) bool {
+	v = strings.TrimSuffix(strings.TrimPrefix(v, "calc("), ")")
 	n, err := strconv.ParseFloat(strings.TrimSuffix(v, "%"), 64)
 	if strings.HasSuffix(v, "%") {
 		n /= 100
@@ -218,11 +247,13 @@ func offScreen(d decls) bool {
 	sides := []string{"text-indent", "margin-left", "margin-top"}
 	switch d.get("position") {
 	case "absolute", "fixed", "relative":
-		sides = append(sides, "left", "right", "top", "bottom")
+		sides = append(sides, "left", "right", "top", "bottom", "inset")
 	}
-	for _, name := range sides {
-		if px, ok := pixels(d.get(name)); ok && far(px) {
-			return true
+	for _, name := range append(sides, "translate") {
+		for v := range strings.FieldsSeq(d.get(name)) {
+			if px, ok := pixels(v); ok && far(px) {
+				return true
+			}
 		}
 	}
 	if v := d.get("scale"); v != "" && isNear(v, 0.02) {

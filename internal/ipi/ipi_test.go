@@ -55,6 +55,25 @@ func TestHiddenPage(t *testing.T) {
 	}
 }
 
+// Further ways to say the same.
+func TestHiddenSpellings(t *testing.T) {
+	t.Parallel()
+	for _, piece := range []string{
+		`<p style="display:/**/none">x</p>`, `<p style="display/* a */:none">x</p>`, `<p style="d\69splay:none">x</p>`,
+		`<p style="display:n\00006f ne">x</p>`, `<p style="display:non\65">x</p>`, `<style>.a\62{x:y}.h{dis\70 lay:none}</style><p class=h>x</p>`,
+		`<font color=white>x</font>`, `<font color="FFFFFF">x</font>`, `<font color=ghostwhite>x</font>`,
+		`<table bgcolor=black><tr><td><font color="#000">x</font></table>`, `<table><tr bgcolor=000000><td style="color:black">x</table>`,
+		`<p style="color:hsl(0 0% 100%)">x</p>`, `<p style="color:hsla(120,100%,50%,0)">x</p>`,
+		`<p style="background:hsl(120deg 100% 50%);color:#00ff00">x</p>`, `<p style="background:#0000ff;color:hsl(-120,100%,50%)">x</p>`,
+		`<p style="zoom:0">x</p>`, `<p style="opacity:calc(0)">x</p>`, `<p style="translate:-9999px 0">x</p>`,
+		`<p style="position:absolute;inset:-9999px auto auto 0">x</p>`, `<p popover>x</p>`, `<ruby>a<rp>x</rp></ruby>`,
+	} {
+		if got, removed := textOf(t, piece); strings.Contains(got, ">x<") || removed == 0 {
+			t.Errorf("%s: %d removed, left %s", piece, removed, got)
+		}
+	}
+}
+
 func TestOrdinaryPageIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{
@@ -69,6 +88,10 @@ func TestOrdinaryPageIsLeftAlone(t *testing.T) {
 		`<p style="opacity:.5;transform:scale(.9) translate(-50%,-50%);clip-path:inset(5px)">text</p>`,
 		`<style>.a{display:none} #b.a{display:block}</style><p class=a id=b>text</p>`,
 		`<style>.a{display:none}</style><p class=a style="display:block">text</p>`,
+		`<style media=print>p{display:none}</style><style type="text/less">p{display:none}</style><p>text</p>`,
+		`<body bgcolor=black text=white><p>text</p><font color=white>text</font></body>`, `<font color=white style="color:red">text</font>`,
+		`<table bgcolor=odd><tr><td><font color=black>text</font></table>`, `<p style="content:'\\';translate:-50% -50%;zoom:1">text</p>`,
+		`<p style="color:hsl(0 0% 40%)">text</p>`,
 		`<style>@media (min-width:3000px){p{display:none}} @media not screen{p{display:none}}</style><p>text</p>`,
 	} {
 		if got, removed := textOf(t, page); !strings.Contains(got, "text") || removed != 0 {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"golang.org/x/net/html"
 
@@ -44,13 +45,16 @@ func (d decls) set(name, value string, rank int) {
 
 // declare adds the declarations of a block, which may hold any text.
 func (d decls) declare(block string, rank int) {
+	if strings.Contains(block, "/*") {
+		block = stripComments(block)
+	}
 	for _, one := range splitOutside(block, ';') {
 		name, value, ok := strings.Cut(one, ":")
 		if !ok || strings.Contains(name, "{") {
 			continue
 		}
-		name = strings.ToLower(strings.TrimSpace(name))
-		value = strings.ToLower(strings.TrimSpace(value))
+		name = strings.ToLower(strings.TrimSpace(unescape(name)))
+		value = strings.ToLower(strings.TrimSpace(unescape(value)))
 		r := rank
 		if v, ok := strings.CutSuffix(value, "important"); ok && strings.HasSuffix(strings.TrimSpace(v), "!") {
 			value, r = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(v), "!")), rank+important
@@ -61,13 +65,47 @@ func (d decls) declare(block string, rank int) {
 	}
 }
 
+// unescape replaces the escapes of a style sheet by what they stand for.
+func unescape(s string) string {
+	before, rest, ok := strings.Cut(s, `\`)
+	if !ok {
+		return s
+	}
+	var b strings.Builder
+	b.WriteString(before)
+	for ok {
+		n := 0
+		for n < min(len(rest), 6) && strings.IndexByte("0123456789abcdefABCDEF", rest[n]) >= 0 {
+			n++
+		}
+		if n > 0 { // else the next character stands for itself
+			v, err := strconv.ParseUint(rest[:n], 16, 32)
+			if err != nil || v == 0 || v > unicode.MaxRune {
+				v = unicode.ReplacementChar
+			}
+			b.WriteRune(rune(v))
+			rest = rest[n:]
+			if rest != "" && strings.IndexByte(" \t\n", rest[0]) >= 0 {
+				rest = rest[1:]
+			}
+		} else if rest != "" {
+			b.WriteByte(rest[0])
+			rest = rest[1:]
+		}
+		before, rest, ok = strings.Cut(rest, `\`)
+		b.WriteString(before)
+	}
+	return b.String()
+}
+
 // relevant reports whether a property can hide text.
 func relevant(name string) bool {
 	switch name {
 	case "display", "visibility", "opacity", "font-size", "font", "color", "background", "background-color",
 		"background-image", "position", "left", "right", "top", "bottom", "margin-left", "margin-top",
 		"text-indent", "transform", "scale", "filter", "clip", "clip-path", "width", "height", "max-width",
-		"max-height", "overflow", "overflow-x", "overflow-y", "content-visibility", "-webkit-text-fill-color":
+		"max-height", "overflow", "overflow-x", "overflow-y", "content-visibility", "-webkit-text-fill-color",
+		"zoom", "inset", "translate":
 		return true
 	}
 	return false
@@ -77,7 +115,7 @@ func relevant(name string) bool {
 func sheet(doc *html.Node) string {
 	var b strings.Builder
 	for n := range doc.Descendants() {
-		if n.Type != html.ElementNode || n.Data != "style" {
+		if n.Type != html.ElementNode || n.Data != "style" || !inForce(n) {
 			continue
 		}
 		for c := n.FirstChild; c != nil && b.Len() < maxStyleBytes; c = c.NextSibling {
@@ -88,6 +126,12 @@ func sheet(doc *html.Node) string {
 		}
 	}
 	return b.String()
+}
+
+// inForce reports whether a style element is one of style, for a screen.
+func inForce(n *html.Node) bool {
+	kind, media := strings.TrimSpace(attr(n, "type")), strings.TrimSpace(attr(n, "media"))
+	return (kind == "" || strings.EqualFold(kind, "text/css")) && (media == "" || onScreen(media))
 }
 
 // cascade applies a page's own style sheets and returns what they declare for

@@ -143,7 +143,11 @@ func trap(w *walker, st *state, c *cmd) output {
 	if len(p.rest) < 2 || p.has("-p", "-l") || p.rest[0].is("-", "") {
 		return output{}
 	}
-	w.program(st.clone(), p.rest[0], "trap")
+	sub := st.clone()
+	w.program(sub, p.rest[0], "trap")
+	if !p.rest[1].is("EXIT", "0") || len(p.rest) > 2 {
+		st.join(sub) // it may run at any time
+	}
 	return output{}
 }
 
@@ -311,13 +315,13 @@ func echo(_ *walker, _ *state, c *cmd) output {
 	}
 	t := joined(args).text()
 	if escapes {
-		s, cut := unescape(t, false)
+		s, cut := unescape(t, echoEscapes)
 		if cut {
 			newline = ""
 		}
 		t = s
 	}
-	return output{known: true, text: t + newline}
+	return printed(t + newline)
 }
 
 // printf knows what it prints for a format of texts, and evaluates the name
@@ -341,41 +345,70 @@ func printf(w *walker, st *state, c *cmd) output {
 	return format(p.rest[0].text(), p.rest[1:])
 }
 
-// format prints by a format that holds nothing but text, %s, %b, %q and %%.
+// format prints by a format that holds nothing but text, %s, %b, %q, %d and %%.
 func format(f string, args []word) output {
-	f, _ = unescape(f, false)
+	pieces := strings.Split(f, "%")
 	var b strings.Builder
 	for {
 		used := false
-		rest := f
-		for {
-			i := strings.IndexByte(rest, '%')
-			if i < 0 || i+1 == len(rest) {
-				b.WriteString(rest)
-				break
-			}
-			b.WriteString(rest[:i])
-			switch rest[i+1] {
-			case '%':
-				b.WriteByte('%')
-			case 's', 'b', 'q', 'd':
-				if len(args) > 0 {
-					t := args[0].text()
-					if rest[i+1] == 'b' {
-						t, _ = unescape(t, false)
-					}
-					b.WriteString(t)
-					args, used = args[1:], true
-				}
-			default:
+		text, _ := unescape(pieces[0], formatEscapes)
+		b.WriteString(text)
+		for i := 1; i < len(pieces); i++ {
+			piece := pieces[i]
+			if strings.HasSuffix(pieces[i-1], `\`) {
 				return output{}
 			}
-			rest = rest[i+2:]
+			if piece == "" && i+1 < len(pieces) { // %%
+				i++
+				text, _ = unescape(pieces[i], formatEscapes)
+				b.WriteString("%" + text)
+				continue
+			}
+			if piece == "" {
+				return output{}
+			}
+			arg, ok := directive(piece[0], args)
+			if !ok {
+				return output{}
+			}
+			if len(args) > 0 {
+				args, used = args[1:], true
+			}
+			text, _ = unescape(piece[1:], formatEscapes)
+			b.WriteString(arg + text)
 		}
 		if len(args) == 0 || !used || b.Len() > maxText {
-			return output{known: true, text: b.String()}
+			return printed(b.String())
 		}
 	}
+}
+
+// directive is what %s and its kin print for the next argument.
+func directive(kind byte, args []word) (string, bool) {
+	t := ""
+	if len(args) > 0 {
+		t = args[0].text()
+	}
+	switch kind {
+	case 's':
+		return t, true
+	case 'b':
+		t, cut := unescape(t, printfEscapes)
+		return t, !cut
+	case 'd':
+		return t, t != "" && strings.Trim(t, "0123456789") == "" && (t == "0" || t[0] != '0')
+	case 'q':
+		return t, t != "" && strings.Trim(t, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-") == ""
+	}
+	return "", false
+}
+
+// printed is a known output. A NUL is read in a different way by every reader.
+func printed(text string) output {
+	if strings.ContainsRune(text, 0) {
+		return output{}
+	}
+	return output{known: true, text: text}
 }
 
 // cat hands on what it reads when it has no operand.
@@ -389,6 +422,15 @@ func cat(w *walker, st *state, c *cmd) output {
 			return output{}
 		}
 	}
+	if st.in.kind == inputText {
+		return output{known: true, text: st.in.text}
+	}
+	return output{}
+}
+
+// tee hands on what it reads.
+func tee(w *walker, st *state, c *cmd) output {
+	w.tableOperands(st, c)
 	if st.in.kind == inputText {
 		return output{known: true, text: st.in.text}
 	}

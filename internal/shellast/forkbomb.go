@@ -90,5 +90,5 @@ func firstWord(x *syntax.CallExpr) string {
 	if len(x.Args) == 0 {
 		return ""
 	}
-	return x.Args[0].Lit()
+	return unquoted(x.Args[0])
 }

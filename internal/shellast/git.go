@@ -1,6 +1,7 @@
 package shellast
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ func git(w *walker, st *state, c *cmd) output {
 	p := g.split(c.args)
 	w.optionPaths(st, c, g, p)
 	w.everyTransport(st, c)
+	w.gitEnviron(st, c)
 	sub := st
 	aliases := map[string]word{}
 	for _, o := range p.opts {
@@ -47,8 +49,15 @@ func git(w *walker, st *state, c *cmd) output {
 		return output{}
 	}
 	v := &gitCall{w: w, st: sub, c: c, verb: verb.text(), args: p.rest[1:], pos: c.pos}
+	v.noForce = slices.ContainsFunc(p.values("-c"), cleansWithoutForce)
 	v.judge()
 	return output{}
+}
+
+// cleansWithoutForce reports whether a -c value lets git clean run without -f.
+func cleansWithoutForce(x word) bool {
+	key, value, ok := strings.Cut(strings.ToLower(x.text()), "=")
+	return ok && key == "clean.requireforce" && slices.Contains([]string{"false", "no", "off", "0"}, value)
 }
 
 func prefixed(text string, x word) word {
@@ -72,6 +81,9 @@ func (w *walker) everyTransport(st *state, c *cmd) {
 	for _, a := range c.args {
 		if i := strings.Index(a.prefix(), "ext::"); i >= 0 {
 			w.program(st.clone(), a.cut(i+5), "git ext::")
+		}
+		if strings.HasPrefix(a.prefix(), "file:///") {
+			w.path(st, c, a.cut(len("file://")), roleRead)
 		}
 	}
 }
@@ -144,13 +156,25 @@ func (w *walker) gitValue(st *state, key string, v word, aliases map[string]word
 	}
 }
 
+// gitEnviron judges configuration that comes in GIT_CONFIG_KEY_n and
+// GIT_CONFIG_VALUE_n.
+func (w *walker) gitEnviron(st *state, c *cmd) {
+	for n := range 8 {
+		k, v := st.environ(fmt.Sprint("GIT_CONFIG_KEY_", n)), st.environ(fmt.Sprint("GIT_CONFIG_VALUE_", n))
+		if !k.known || !v.known {
+			return
+		}
+		w.gitValue(st, k.text, plain(v.text, c.pos), nil)
+	}
+}
+
 // gitConfigEnv judges --config-env=KEY=VARIABLE.
 func (w *walker) gitConfigEnv(st *state, x word) {
 	i := strings.LastIndexByte(x.text(), '=')
 	if i < 0 || !runsConfig(x.text()[:i]) {
 		return
 	}
-	if v := st.get(x.text()[i+1:], ""); v.known && !v.array {
+	if v := st.environ(x.text()[i+1:]); v.known && !v.array {
 		w.gitValue(st, x.text()[:i], plain(v.text, x.pos), nil)
 		return
 	}
@@ -167,10 +191,12 @@ type gitCall struct {
 	pos  call.Pos
 	p    parsed
 	g    grammar
+
+	noForce bool // clean does not ask for -f
 }
 
 func (v *gitCall) judge() {
-	spec := "-m --message -F=r --file=r --author --date --grep -S -G --since --until --after --before --format --pretty -n --max-count -x --exec -o=w --output=w --output-directory=w -b -B --orphan -c --upload-pack --receive-pack -u -O --open-files-in-pager --extcmd --source -s --pathspec-from-file=r --depth -j --jobs --reference=r --template=r --separate-git-dir=w --strategy -X --onto --reason --trailer --cleanup --fixup --squash"
+	spec := "-m --message -F=r --file=r --author --date --grep -S -G --since --until --after --before --format --pretty -n --max-count -x -L --config --exec -o=w --output=w --output-directory=w -b -B --orphan -c --upload-pack --receive-pack -u -O --open-files-in-pager --extcmd --source -s --pathspec-from-file=r --depth -j --jobs --reference=r --template=r --separate-git-dir=w --strategy -X --onto --reason --trailer --cleanup --fixup --squash"
 	v.g = newGrammar(spec)
 	if v.verb == "config" {
 		v.g.valued["-f"] = roleNone
@@ -191,7 +217,7 @@ func (v *gitCall) flags() []string {
 	keep := map[string]string{
 		"-x": "rebase difftool", "-o": "clone format-patch archive", "-b": "checkout clone switch worktree init", "-B": "checkout worktree", "-c": "clone switch commit",
 		"-u": "clone", "-s": "restore merge pull rebase", "-O": "diff log", "-n": "log", "-S": "log diff show", "-G": "log diff show", "-m": "commit tag merge stash notes branch",
-		"-F": "commit tag merge notes", "-j": "fetch clone submodule grep", "-X": "merge rebase pull cherry-pick revert", "--exec": "rebase push archive",
+		"-L": "log blame show annotate", "-F": "commit tag merge notes", "-j": "fetch clone submodule grep", "-X": "merge rebase pull cherry-pick revert", "--exec": "rebase push archive", "--config": "clone",
 	}
 	for opt, verbs := range keep {
 		if !strings.Contains(" "+verbs+" ", " "+v.verb+" ") {
@@ -209,7 +235,6 @@ func (v *gitCall) runs() {
 			v.runsOption(o)
 		}
 	}
-	rest := v.p.rest
 	switch v.verb {
 	case "grep":
 		for _, a := range v.args {
@@ -222,13 +247,27 @@ func (v *gitCall) runs() {
 			w.run(st.clone(), v.args[i+1:], "git bisect run")
 		}
 	case "submodule":
-		if len(rest) > 1 && rest[0].is("foreach") {
-			w.program(st.clone(), joined(rest[1:]), "git submodule foreach")
-		}
+		v.foreach()
 	case "filter-branch":
 		v.filterBranch()
 	case "config":
 		v.config()
+	}
+}
+
+// foreach judges "git submodule foreach": its command starts at the first word
+// that is no option.
+func (v *gitCall) foreach() {
+	i := slices.IndexFunc(v.args, func(a word) bool { return a.is("foreach") })
+	if i < 0 {
+		return
+	}
+	rest := v.args[i+1:]
+	for len(rest) > 0 && rest[0].is("--recursive", "--quiet", "-q", "--") {
+		rest = rest[1:]
+	}
+	if len(rest) > 0 {
+		v.w.program(v.st.clone(), joined(rest), "git submodule foreach")
 	}
 }
 
@@ -339,7 +378,7 @@ func (v *gitCall) destroysBy(force bool) string {
 	case "reset":
 		return pick(v.long("--hard", 4), "reset --hard")
 	case "clean":
-		return pick(force && !v.p.has("-n") && !v.long("--dry-run", 4), "clean -f")
+		return pick((force || v.noForce) && !v.p.has("-n") && !v.long("--dry-run", 4), "clean -f")
 	case "gc":
 		now := slices.ContainsFunc(v.p.opts, func(o option) bool { return o.name == "--prune" && o.has && o.value.is("now", "all") })
 		return pick(now, "gc --prune=now")
@@ -410,6 +449,9 @@ func (v *gitCall) checkout(force bool) string {
 			return "checkout " + x.text()
 		}
 	}
+	if v.p.has("--pathspec-from-file") {
+		return "checkout --pathspec-from-file"
+	}
 	return ""
 }
 
@@ -455,8 +497,11 @@ func (v *gitCall) paths() {
 
 func (v *gitCall) newRepository() {
 	pattern := []string{"i"}
-	if v.verb == "clone" {
+	switch {
+	case v.verb == "clone":
 		pattern = []string{"g", "i"}
+	case len(v.p.rest) == 0:
+		v.w.implied(v.st, v.c, roleInto)
 	}
 	v.w.roles(v.st, v.c, pattern, v.p.rest)
 }

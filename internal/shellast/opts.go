@@ -142,6 +142,9 @@ func (g grammar) cluster(p *parsed, args []word) int {
 		}
 		switch {
 		case i+1 < len(pre) || len(pre) < len(args[0].text()):
+			if g.single && i == 1 && strings.HasPrefix(pre[2:], "=") {
+				i++ // -o=x
+			}
 			p.opts = append(p.opts, option{name: name, value: args[0].cut(i + 1), has: true})
 			return 1
 		case len(args) > 1:

@@ -26,11 +26,10 @@ func (b *builder) param(p *syntax.ParamExp, quoted bool) {
 	case p.Slice != nil:
 		b.w.arith(b.st, p.Slice.Offset)
 		b.w.arith(b.st, p.Slice.Length)
-		b.push(unknown)
+		b.derived(p, unknown, quoted, func(s string) (string, bool) { return slice(s, p.Slice) })
 	case p.Repl != nil:
-		b.inner(p.Repl.Orig, quoted)
-		b.inner(p.Repl.With, quoted)
-		b.push(unknown)
+		from, to := b.inner(p.Repl.Orig, quoted), b.inner(p.Repl.With, quoted)
+		b.derived(p, unknown, quoted, func(s string) (string, bool) { return replace(s, from, to, p.Repl.All) })
 	case p.Exp != nil:
 		b.operator(p, quoted, unknown)
 	case p.Excl || p.Names != 0 || p.IsSet:
@@ -38,6 +37,47 @@ func (b *builder) param(p *syntax.ParamExp, quoted bool) {
 	default:
 		b.simple(p, src, quoted)
 	}
+}
+
+// derived pushes what an operator makes of a known value.
+func (b *builder) derived(p *syntax.ParamExp, unknown seg, quoted bool, f func(string) (string, bool)) {
+	v := b.st.get(p.Param.Value, b.w.a.r.Home())
+	if v.known && !v.array && p.Index == nil && !p.Excl {
+		if s, ok := f(v.text); ok {
+			b.text(s, quoted)
+			return
+		}
+	}
+	b.push(unknown)
+}
+
+// slice is ${v:offset:length} for literal numbers.
+func slice(s string, x *syntax.Slice) (string, bool) {
+	from, err := strconv.Atoi(lit(x.Offset))
+	if err != nil || from < 0 || strings.IndexFunc(s, func(r rune) bool { return r > 127 }) >= 0 {
+		return "", false
+	}
+	s = s[min(from, len(s)):]
+	if x.Length == nil {
+		return s, true
+	}
+	n, err := strconv.Atoi(lit(x.Length))
+	if err != nil || n < 0 {
+		return "", false
+	}
+	return s[:min(n, len(s))], true
+}
+
+// replace is ${v/from/to} for fixed texts.
+func replace(s string, from, to word, all bool) (string, bool) {
+	f, t := from.text(), to.text()
+	if !from.known() || !to.known() || f == "" || strings.ContainsAny(f, `*?[\#%`) || strings.ContainsAny(t, `&\`) {
+		return "", false
+	}
+	if all {
+		return strings.ReplaceAll(s, f, t), true
+	}
+	return strings.Replace(s, f, t, 1), true
 }
 
 func isAll(x syntax.ArithmExpr) bool {
@@ -93,6 +133,8 @@ func (b *builder) element(v value, p *syntax.ParamExp, src string, quoted bool) 
 
 func (b *builder) positional(n int, src string, quoted bool) {
 	switch {
+	case n == 0 && b.st.vars["0"].known:
+		b.text(b.st.vars["0"].text, quoted)
 	case n > 0 && b.st.argsKnown && n <= len(b.st.args):
 		b.text(b.st.args[n-1], quoted)
 	case n > 0 && b.st.argsKnown:

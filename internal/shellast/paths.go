@@ -122,6 +122,15 @@ func fixed(x word) (text string, whole, ok bool) {
 	return "", false, false
 }
 
+// through makes the folder a pattern is in one that is gone through, also when
+// it is a link.
+func through(text string, whole bool) string {
+	if whole || strings.HasSuffix(text, "/") {
+		return text
+	}
+	return text + "/"
+}
+
 // path adds a word to the reads or writes. What is not known is left to the
 // kernel.
 func (w *walker) path(st *state, c *cmd, x word, r role) {
@@ -129,10 +138,17 @@ func (w *walker) path(st *state, c *cmd, x word, r role) {
 		w.guess(st, c, x)
 		return
 	}
+	if vs := x.variants(); len(vs) > 0 {
+		for _, v := range vs {
+			w.path(st, c, v, r)
+		}
+		return
+	}
 	text, whole, ok := fixed(x)
 	if !ok || r == roleNone || text == "" {
 		return
 	}
+	text = through(text, whole)
 	p, ok := w.resolvePath(st, c, x, text, r)
 	if !ok {
 		return
@@ -142,7 +158,9 @@ func (w *walker) path(st *state, c *cmd, x word, r role) {
 		if p.Protected == ".git" && !r.recursive() {
 			p.Protected = ""
 		}
-		w.matches(st, c, x, r)
+		if r != roleTest { // a listing of names is not a secret
+			w.matches(st, c, x, r)
+		}
 	}
 	w.record(p, r)
 }
@@ -170,7 +188,7 @@ func (w *walker) resolvePath(st *state, c *cmd, x word, text string, r role) (ca
 			return call.Path{}, false
 		}
 	}
-	p := w.a.r.Resolve(st.cwd, dotted(text), r.follows())
+	p := w.a.r.Resolve(st.cwd, dotted(text), r.follows() || strings.HasSuffix(text, "/"))
 	if p.Path == "" {
 		return call.Path{}, false
 	}
@@ -221,6 +239,9 @@ func (w *walker) matches(st *state, c *cmd, x word, r role) {
 func (w *walker) secrets() []string {
 	if w.common.secrets == nil {
 		w.common.secrets = append(w.a.r.Secrets(), "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/passwd", "/etc/group", "/root")
+		for _, n := range []string{"environ", "mem", "maps", "fd"} { // of any other process
+			w.common.secrets = append(w.common.secrets, "/proc/4000000/"+n, "/proc/2/"+n)
+		}
 	}
 	return w.common.secrets
 }
@@ -300,6 +321,13 @@ func (w *walker) guess(st *state, c *cmd, x word) {
 }
 
 func (w *walker) guessAs(st *state, c *cmd, x word, r role) {
+	if vs := x.variants(); len(vs) > 0 {
+		for _, v := range vs {
+			v.src = v.text()
+			w.guessAs(st, c, v, r)
+		}
+		return
+	}
 	pre := x.prefix()
 	if strings.Contains(x.text(), "://") || pre == "" || strings.ContainsAny(pre, "\n") {
 		return
@@ -356,13 +384,10 @@ func (w *walker) guessGlued(st *state, c *cmd, x word) {
 	if i := strings.IndexByte(pre, '='); i > 0 {
 		v := x.cut(i + 1)
 		if isOutName(pre[:i]) {
-			w.guessOut(st, c, v)
+			w.guessOut(st, c, w.homeOf(st, v))
 			return
 		}
-		if vp := v.prefix(); strings.HasPrefix(vp, "~/") && v.known() {
-			home := st.get("HOME", w.a.r.Home())
-			v = plain(home.text+vp[1:], x.pos)
-		}
+		v = w.homeOf(st, v)
 		v.src = strings.TrimPrefix(x.src, pre[:i+1])
 		w.guess(st, c, v)
 		return
@@ -378,6 +403,17 @@ func (w *walker) guessGlued(st *state, c *cmd, x word) {
 			w.guess(st, c, v)
 		}
 	}
+}
+
+// homeOf expands a tilde that bash leaves in --opt=~/x: many programs expand it
+// themselves.
+func (w *walker) homeOf(st *state, v word) word {
+	vp := v.prefix()
+	home := st.get("HOME", w.a.r.Home())
+	if !strings.HasPrefix(vp, "~/") || !v.known() || !home.known {
+		return v
+	}
+	return plain(home.text+vp[1:], v.pos)
 }
 
 // optionPaths judges the values of options by their roles; values of options

@@ -12,7 +12,7 @@ import (
 func programs() map[string]handler {
 	m := map[string]handler{
 		"env": envCommand(), "flock": flock(), "busybox": multicall, "toybox": multicall,
-		"cat": cat, "rm": rm, "mv": move, "cp": copyFiles, "install": install, "ln": link,
+		"cat": cat, "tee": tee, "rm": rm, "jq": jq, "gojq": jq, "jaq": jq, "bazel": ignore, "fd": fd, "fdfind": fd, "hyperfine": hyperfine, "at": at, "batch": at, "sem": parallel, "mv": move, "cp": copyFiles, "install": install, "ln": link,
 		"chmod": changeMode, "chown": changeMode, "chgrp": changeMode, "truncate": truncate,
 		"dd": dd, "ls": list, "dir": list, "vdir": list, "exa": list, "eza": list, "lsd": list,
 		"find": find, "xargs": xargs, "parallel": parallel, "watch": watch, "entr": entr,
@@ -76,6 +76,14 @@ func (w *walker) removed(st *state, c *cmd, x word, recursive, force bool) {
 	if recursive {
 		r = roleDeleteAll
 	}
+	if vs := x.variants(); len(vs) > 0 {
+		w.unknownOperand(c, x)
+		for _, v := range vs {
+			v.src = v.text()
+			w.removed(st, c, v, recursive, force)
+		}
+		return
+	}
 	if !x.known() {
 		w.unknownOperand(c, x)
 		if recursive && strings.HasPrefix(strings.TrimLeft(x.src, `"`), "/") {
@@ -98,6 +106,7 @@ func (w *walker) destroys(st *state, text string, whole, force bool, x word) str
 	if st.cwd == "" && !strings.HasPrefix(text, "/") {
 		return ""
 	}
+	text = through(text, whole)
 	p := w.a.r.Resolve(st.cwd, dotted(text), strings.HasSuffix(text, "/"))
 	switch {
 	case p.Path == "" || p.Place == call.PlaceUnknown:
@@ -360,6 +369,35 @@ func sortFiles(w *walker, st *state, c *cmd) output {
 	return output{}
 }
 
+// jq takes two words after --arg and its kin; some of them name a file.
+func jq(w *walker, st *state, c *cmd) output {
+	g := newGrammar("-f=r --from-file=r --indent -L=r")
+	var args []word
+	for i := 0; i < len(c.args); i++ {
+		switch t := c.args[i].text(); t {
+		case "--slurpfile", "--rawfile":
+			if i+2 < len(c.args) {
+				w.path(st, c, c.args[i+2], roleRead)
+			}
+			i += 2
+		case "--arg", "--argjson":
+			i += 2
+		case "--args", "--jsonargs":
+			i = len(c.args)
+		default:
+			args = append(args, c.args[i])
+		}
+	}
+	p := g.split(args)
+	w.optionPaths(st, c, g, p)
+	rest := p.rest
+	if len(rest) > 0 && !p.has("-f", "--from-file") {
+		rest = rest[1:]
+	}
+	w.roles(st, c, []string{"r*"}, rest)
+	return output{}
+}
+
 func sshKeygen(w *walker, st *state, c *cmd) output {
 	g := newGrammar("-f -t -b -C -N -P -m -Y -s=r -I -n -V -O -a -w -D -F -R -r -Z")
 	p := g.split(c.args)
@@ -387,7 +425,7 @@ func interpreterRows(name string) interpreterRow {
 	switch name {
 	case "node", "nodejs", "bun":
 		return interpreterRow{
-			"posix single -pe -e --eval -p --print -r --require=r --import --loader --input-type --conditions -C --env-file=r",
+			"posix single -pe -e --eval -p --print -r=g --require=g --import --loader --input-type --conditions -C --env-file=r",
 			[]string{"-e", "--eval", "-p", "--print", "-pe"},
 		}
 	case "perl":
@@ -404,6 +442,9 @@ func interpreterRows(name string) interpreterRow {
 
 // interpreter judges a program text that a construct makes, and the script.
 func interpreter(w *walker, st *state, c *cmd) output {
+	if strings.HasPrefix(c.name, "py") && w.runModule(st, c) {
+		return output{}
+	}
 	row := interpreterRows(c.name)
 	g := newGrammar(row.spec)
 	p := g.split(c.args)

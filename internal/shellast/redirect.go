@@ -16,6 +16,9 @@ func (w *walker) redirects(st *state, rs []*syntax.Redirect) (in *input, out boo
 		fd := ""
 		if r.N != nil {
 			fd = r.N.Value
+			if name := strings.Trim(fd, "{}"); isName(name) {
+				st.void(name) // bash puts the number there
+			}
 		}
 		got := w.redirect(st, r)
 		switch {

@@ -54,6 +54,17 @@ func (w *walker) simple(st *state, x *syntax.CallExpr, timed bool) output {
 		for _, a := range x.Assigns {
 			w.assign(inner, a, how)
 		}
+		outer := st.env
+		defer func() { st.env = outer }()
+		st.env = maps.Clone(outer)
+		if st.env == nil {
+			st.env = map[string]value{}
+		}
+		for _, a := range x.Assigns {
+			if a.Name != nil {
+				st.env[a.Name.Value] = inner.vars[a.Name.Value]
+			}
+		}
 	}
 	return w.run(st, words, w.via)
 }
@@ -88,6 +99,7 @@ func (w *walker) callEnv(st *state, env map[string]string) {
 			delete(st.vars, k) // the shell does not import it
 		}
 		w.codeVar(st, k, plain(env[k], call.Pos{}))
+		w.pathVar(st, k, plain(env[k], call.Pos{}))
 	}
 }
 
@@ -102,6 +114,9 @@ func (w *walker) assign(st *state, a *syntax.Assign, how string) {
 	if a.Index != nil {
 		w.arith(st, a.Index)
 	}
+	if w.common.namerefs[name] {
+		st.voidAll() // another variable changes
+	}
 	w.env(name, how, pos)
 	if a.Array != nil {
 		w.array(st, a)
@@ -110,20 +125,28 @@ func (w *walker) assign(st *state, a *syntax.Assign, how string) {
 	x := w.single(st, a.Value)
 	w.codeVar(st, name, x)
 	w.pathVar(st, name, x)
+	st.assign(a, x)
+}
+
+// assign remembers what an assignment leaves in its variable.
+func (s *state) assign(a *syntax.Assign, x word) {
+	name := a.Name.Value
 	switch {
+	case a.Index != nil && x.known() && !a.Append:
+		s.setElement(name, a.Index, x.text())
 	case a.Naked || a.Index != nil:
-		st.void(name)
+		s.void(name)
 	case a.Append:
-		old, ok := st.vars[name]
+		old, ok := s.vars[name]
 		if !ok || !old.known || old.array || !x.known() || len(old.text) > maxText {
-			st.void(name)
+			s.void(name)
 			return
 		}
-		st.set(name, literal(old.text+x.text()))
+		s.set(name, literal(old.text+x.text()))
 	case x.known():
-		st.set(name, literal(x.text()))
+		s.set(name, literal(x.text()))
 	default:
-		st.void(name)
+		s.void(name)
 	}
 }
 
@@ -140,8 +163,8 @@ func (w *walker) array(st *state, a *syntax.Assign) {
 		for _, f := range w.fields(st, e.Value) {
 			v.known = v.known && f.known() && !f.glob()
 			v.list = append(v.list, f.text())
-			if a.Name.Value == "BASH_ALIASES" {
-				w.program(st.clone(), f, "alias")
+			if n := a.Name.Value; n == "BASH_ALIASES" || n == "PROMPT_COMMAND" {
+				w.program(st.clone(), f, n)
 			}
 		}
 	}
@@ -164,6 +187,10 @@ func (w *walker) codeVar(st *state, name string, x word) {
 			t = plain(strings.TrimLeft(x.text(), "|-"), x.pos)
 		}
 		w.program(st.clone(), t, name)
+	case "GIT_SSH", "GIT_ASKPASS", "SSH_ASKPASS":
+		if x.known() && x.text() != "" {
+			w.run(st.clone(), []word{x}, name)
+		}
 	case "PS4", "PS1", "PS0", "PS2":
 		if x.known() {
 			w.again(st.clone(), x.text(), x.pos, true)
@@ -206,18 +233,29 @@ func (w *walker) declare(st *state, x *syntax.DeclClause) {
 			continue
 		}
 		for _, f := range w.fields(st, a.Value) {
-			if t := f.text(); f.known() && len(t) > 1 && (t[0] == '-' || t[0] == '+') {
-				if strings.Contains(t, "x") && t[0] == '-' {
-					how = "export"
-				}
+			if t := f.text(); f.known() && isDeclareOption(t) {
+				how = exportedBy(t, how)
 				integer = integer || strings.Contains(t, "i")
 				nameref = nameref || strings.Contains(t, "n")
 				continue
 			}
 			w.declaredWord(st, f, how, integer || nameref)
+			if nameref {
+				name, _, _ := strings.Cut(f.prefix(), "=")
+				w.common.nameref(name)
+			}
 		}
 	}
 }
+
+func exportedBy(option, how string) string {
+	if strings.HasPrefix(option, "-") && strings.Contains(option, "x") {
+		return "export"
+	}
+	return how
+}
+
+func isDeclareOption(t string) bool { return len(t) > 1 && (t[0] == '-' || t[0] == '+') }
 
 func (w *walker) declared(st *state, a *syntax.Assign, how string, integer, nameref bool) {
 	if a.Naked && a.Index == nil && a.Value == nil && a.Array == nil {
@@ -234,6 +272,9 @@ func (w *walker) declared(st *state, a *syntax.Assign, how string, integer, name
 	w.assign(st, a, how)
 	if integer || nameref {
 		st.void(a.Name.Value)
+	}
+	if nameref {
+		w.common.nameref(a.Name.Value)
 	}
 }
 
@@ -336,11 +377,15 @@ func (w *walker) realName(st *state, c *cmd, text string) string {
 		c.own = true
 		return text
 	}
+	if b := baseName(real.Path); b == "busybox" || b == "toybox" {
+		return text // these do what the name of the link says
+	}
 	if lexical := w.a.r.Resolve(st.cwd, text, false); lexical.Inside && real.Path != "" {
 		return real.Path
 	}
-	// A link outside keeps its own name, unless what it leads to is watched.
-	if b := baseName(real.Path); b != baseName(text) && w.a.tab().watched[b] {
+	// A link outside keeps its own name, unless only what it leads to is
+	// watched: /sbin/reboot is often a link to systemctl.
+	if watched := w.a.tab().watched; !watched[baseName(text)] && watched[baseName(real.Path)] {
 		return real.Path
 	}
 	return text

@@ -171,9 +171,41 @@ func withSlot(x word, mark string) word {
 
 // xargs runs its operands with words from its input.
 func xargs(w *walker, st *state, c *cmd) output {
-	g := newGrammar("-a=r --arg-file=r -d --delimiter -E -I -L --max-lines -n --max-args -P --max-procs -s --max-chars --process-slot-var -R -J posix")
+	g := newGrammar("-a=r --arg-file=r -d --delimiter -E -I -L -n --max-args -P --max-procs -s --max-chars --process-slot-var -R -J posix")
 	p := g.split(c.args)
 	w.optionPaths(st, c, g, p)
+	mark := replaceMark(p)
+	sub := st.clone()
+	sub.in = input{}
+	if len(p.rest) == 0 {
+		return output{}
+	}
+	in := st.in
+	if p.has("-d", "--delimiter", "-0", "--null", "-E", "--eof") {
+		in = input{} // other things than blanks and line feeds end an item
+	}
+	if lines, ok := knownLines(in); ok && mark != "" {
+		for _, line := range lines {
+			w.run(sub.clone(), filled(p.rest, mark, line), "xargs")
+		}
+		return output{}
+	}
+	var words []word
+	for _, x := range p.rest {
+		if mark != "" {
+			x = withSlot(x, mark)
+		}
+		words = append(words, x)
+	}
+	if mark == "" {
+		words = append(words, w.fromInput(in, p.rest[len(p.rest)-1].pos)...)
+	}
+	w.run(sub, words, "xargs")
+	return output{}
+}
+
+// replaceMark is the text of an xargs command that its input replaces.
+func replaceMark(p parsed) string {
 	mark := ""
 	for _, o := range p.opts {
 		switch {
@@ -186,30 +218,43 @@ func xargs(w *walker, st *state, c *cmd) output {
 			}
 		}
 	}
-	sub := st.clone()
-	sub.in = input{}
-	if len(p.rest) == 0 {
-		return output{}
+	return mark
+}
+
+// knownLines are the lines of an input that is known, when they are few and
+// hold nothing that xargs unquotes.
+func knownLines(in input) ([]string, bool) {
+	if in.kind != inputText || strings.ContainsAny(in.text, `"'\`) {
+		return nil, false
 	}
-	var words []word
-	for _, x := range p.rest {
-		if mark != "" {
+	var out []string
+	for line := range strings.Lines(in.text) {
+		if line = strings.Trim(line, " \t\n"); line != "" {
+			out = append(out, line)
+		}
+	}
+	return out, len(out) > 0 && len(out) <= maxCandidates
+}
+
+// filled puts a text where the mark stands.
+func filled(words []word, mark, text string) []word {
+	out := make([]word, 0, len(words))
+	for _, x := range words {
+		if x.known() && strings.Contains(x.text(), mark) {
+			x.segs = []seg{{text: strings.ReplaceAll(x.text(), mark, text), known: true, quoted: true}}
+		} else {
 			x = withSlot(x, mark)
 		}
-		words = append(words, x)
+		out = append(out, x)
 	}
-	if mark == "" {
-		words = append(words, w.fromInput(st, p.rest[len(p.rest)-1].pos)...)
-	}
-	w.run(sub, words, "xargs")
-	return output{}
+	return out
 }
 
 // fromInput is the words xargs appends: those of a known input, else a slot.
-func (*walker) fromInput(st *state, pos call.Pos) []word {
-	if st.in.kind == inputText && len(st.in.text) < 4096 && !strings.ContainsAny(st.in.text, `"'\`) {
+func (*walker) fromInput(in input, pos call.Pos) []word {
+	if in.kind == inputText && len(in.text) < 4096 && !strings.ContainsAny(in.text, `"'\`) {
 		var out []word
-		for f := range strings.FieldsSeq(st.in.text) {
+		for f := range strings.FieldsSeq(in.text) {
 			out = append(out, plain(f, pos))
 		}
 		return out
@@ -583,88 +628,6 @@ func makeTool(w *walker, st *state, c *cmd) output {
 	return output{}
 }
 
-// vim judges the commands of + and -c.
-func vim(w *walker, st *state, c *cmd) output {
-	g := newGrammar("-c --cmd -S=r -u=r -U=r -i=r -s=r -w=w -W=w -T -t --remote-expr --servername")
-	var plus []word
-	var args []word
-	for _, a := range c.args {
-		if strings.HasPrefix(a.prefix(), "+") {
-			plus = append(plus, a.cut(1))
-			continue
-		}
-		args = append(args, a)
-	}
-	p := g.split(args)
-	w.optionPaths(st, c, g, p)
-	for _, v := range append(plus, p.values("-c", "--cmd")...) {
-		w.exCommand(st, c, v)
-	}
-	for _, x := range p.rest {
-		w.path(st, c, x, roleRead)
-	}
-	return output{}
-}
-
-// exCommand judges "!cmd" and "system('cmd')" of an ex command.
-func (w *walker) exCommand(st *state, c *cmd, v word) {
-	t := v.text()
-	if !v.known() {
-		if len(v.cons) > 0 {
-			w.code(v.cons, v.src, "the command given to "+c.name+" is not known before it runs", v.pos)
-		}
-		return
-	}
-	if i := strings.IndexByte(t, '!'); i >= 0 && runsBang(t[:i]) {
-		w.program(st.clone(), v.cut(i+1), c.name+" !")
-		return
-	}
-	for _, q := range []string{"system('", `system("`, "systemlist('"} {
-		if _, rest, ok := strings.Cut(t, q); ok {
-			if j := strings.IndexAny(rest, `'"`); j >= 0 {
-				w.program(st.clone(), plain(rest[:j], v.pos), c.name+" system()")
-			}
-		}
-	}
-}
-
-// runsBang reports whether "!" after this part of an ex command runs what
-// follows.
-func runsBang(before string) bool {
-	if strings.Trim(before, "0123456789,$%.':<> ") == "" {
-		return true
-	}
-	last := before[strings.LastIndexByte(strings.TrimRight(before, " "), ' ')+1:]
-	switch strings.TrimLeft(strings.TrimSpace(last), ":%0123456789,$") {
-	case "silent", "sil", "execute", "exe", "r", "read", "w", "write":
-		return strings.HasSuffix(before, " ")
-	}
-	return false
-}
-
-// npx judges npx -c and npm exec -c.
-func npx(w *walker, st *state, c *cmd) output {
-	args := c.args
-	if c.name == "npm" || c.name == "pnpm" {
-		if len(args) == 0 || !args[0].is("exec", "x") {
-			w.tableOperands(st, c)
-			return output{}
-		}
-		args = args[1:]
-	}
-	p := newGrammar("-c --call -p --package -w --workspace posix").split(args)
-	for _, v := range p.values("-c", "--call") {
-		w.program(st.clone(), v, c.name+" -c")
-	}
-	if len(p.values("-c", "--call")) == 0 && len(p.rest) > 0 {
-		if len(p.rest[0].cons) > 0 && !p.rest[0].known() {
-			w.code(p.rest[0].cons, p.rest[0].src, "the program word is not known before it runs", p.rest[0].pos)
-		}
-		w.guessAll(st, c, p.rest[1:])
-	}
-	return output{}
-}
-
 // goTool judges the programs the go command is told to run, and its outputs.
 func goTool(w *walker, st *state, c *cmd) output {
 	g := newGrammar("single -o=w -C=r -coverprofile=w -cpuprofile=w -memprofile=w -blockprofile=w -mutexprofile=w -trace=w -outputdir=i -modfile=r -overlay=r -exec -toolexec -vettool -bench -run -count -timeout -tags -ldflags -gcflags -asmflags -mod -p -benchtime -fuzz -fuzztime -parallel -pkgdir=i -vet -func=r -html=r -skip -shuffle -list -covermode -coverpkg -cpu -fuzzminimizetime -f -go -replace -require -dropreplace")
@@ -702,7 +665,27 @@ func sqlClient(w *walker, st *state, c *cmd) output {
 	return output{}
 }
 
+// withoutComments takes the comments out of a statement.
+func withoutComments(s string) string {
+	for _, c := range []struct{ from, to string }{{"/*", "*/"}, {"--", "\n"}} {
+		for {
+			before, rest, ok := strings.Cut(s, c.from)
+			if !ok {
+				break
+			}
+			_, after, _ := strings.Cut(rest, c.to)
+			s = before + " " + after
+		}
+	}
+	return s
+}
+
 func (w *walker) sql(c *cmd, text, src string, pos call.Pos) {
+	w.statement(c, text, src, pos)
+	w.statement(c, withoutComments(text), src, pos)
+}
+
+func (w *walker) statement(c *cmd, text, src string, pos call.Pos) {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return (r < 'a' || r > 'z') && !strings.ContainsRune("_-*/", r) })
 	for i := 0; i+1 < len(words); i++ {
 		switch s := words[i] + " " + words[i+1]; s {

@@ -89,7 +89,7 @@ func awkString(s string) (string, int) {
 	for ; i < len(s) && s[i] != '"'; i++ {
 		if s[i] == '\\' && i+1 < len(s) {
 			i++
-			if c, ok := simpleEscape(s[i]); ok {
+			if c, ok := simpleEscape(s[i], ansiEscapes); ok {
 				b.WriteByte(c)
 				continue
 			}

@@ -168,16 +168,16 @@ func (w *walker) arith(st *state, x syntax.ArithmExpr) {
 	switch e := x.(type) {
 	case nil:
 	case *syntax.BinaryArithm:
+		w.arith(st, e.X)
+		w.arith(st, e.Y)
 		if isAssignment(e.Op) {
 			st.void(lit(e.X))
 		}
-		w.arith(st, e.X)
-		w.arith(st, e.Y)
 	case *syntax.UnaryArithm:
+		w.arith(st, e.X)
 		if e.Op == syntax.Inc || e.Op == syntax.Dec {
 			st.void(lit(e.X))
 		}
-		w.arith(st, e.X)
 	case *syntax.ParenArithm:
 		w.arith(st, e.X)
 	case *syntax.FlagsArithm:

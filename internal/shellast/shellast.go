@@ -27,6 +27,8 @@ const (
 	maxVars     = 256      // variables that are followed
 	maxText     = 64 << 10 // bytes of one variable
 	maxResolved = 1 << 20  // bytes of all resolved words
+
+	maxCandidates = 8 // items of a loop whose paths are looked at
 )
 
 // Resolver says where a path leads and what that place is.
@@ -134,9 +136,23 @@ func parse(text string) (*syntax.File, *call.ParseError) {
 	if i := strings.IndexByte(text, 0); i >= 0 {
 		return nil, &call.ParseError{Message: "the command holds a NUL byte", Pos: posAt(text, i)}
 	}
-	file, err := syntax.NewParser().Parse(strings.NewReader(text), "")
+	file, err := syntax.NewParser(syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		return nil, parseError(err)
+	}
+	if i := falseComment(text, file); i >= 0 {
+		return nil, &call.ParseError{
+			Message:    `a "#" that follows a quote or an expansion is part of the word for bash`,
+			Suggestion: `quote the "#", or put a blank before it if it starts a comment`,
+			Pos:        posAt(text, i),
+		}
+	}
+	if pos, ok := letOperator(file); ok {
+		return nil, &call.ParseError{
+			Message:    "bash reads an unquoted operator after let as its own, not as a part of the expression",
+			Suggestion: "use (( )), or quote the expression",
+			Pos:        pos,
+		}
 	}
 	if i := bareCR(text, file); i >= 0 {
 		return nil, &call.ParseError{
@@ -173,6 +189,68 @@ func tooDeep(text string) (call.Pos, bool) {
 		}
 	}
 	return call.Pos{}, strings.Count(text, "if ") > 2000 || strings.Count(text, "time ") > 2000
+}
+
+// falseComment returns the offset of the first comment that is none for bash,
+// -1 when there is none. In a subshell our parser starts one at the "#" of ""#,
+// and what follows would not be judged.
+func falseComment(text string, file *syntax.File) int {
+	if !strings.Contains(text, "#") {
+		return -1
+	}
+	var hashes []int
+	ends := map[int]bool{} // of words and arrays
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch x := n.(type) {
+		case *syntax.Comment:
+			hashes = append(hashes, int(x.Hash.Offset()))
+		case *syntax.Word, *syntax.ArrayExpr:
+			ends[int(x.End().Offset())] = true
+		}
+		return true
+	})
+	for _, at := range hashes {
+		if at <= len(text) && (ends[at] || !startsWord(text[:at])) {
+			return at
+		}
+	}
+	return -1
+}
+
+// letOperator finds an operator of a let expression that bash reads as one
+// between commands, or as a redirection.
+func letOperator(file *syntax.File) (pos call.Pos, found bool) {
+	syntax.Walk(file, func(n syntax.Node) bool {
+		let, ok := n.(*syntax.LetClause)
+		if !ok || found {
+			return !found
+		}
+		for _, e := range let.Exprs {
+			syntax.Walk(e, func(m syntax.Node) bool {
+				switch x := m.(type) {
+				case *syntax.BinaryArithm:
+					if strings.ContainsAny(x.Op.String(), "&|<>") {
+						found, pos = true, call.Pos{Line: x.OpPos.Line(), Column: x.OpPos.Col()}
+					}
+				case *syntax.ParenArithm:
+					found, pos = true, call.Pos{Line: x.Lparen.Line(), Column: x.Lparen.Col()}
+				case *syntax.Word:
+					return false
+				}
+				return !found
+			})
+		}
+		return !found
+	})
+	return pos, found
+}
+
+// startsWord reports whether a word would start after this text.
+func startsWord(before string) bool {
+	for strings.HasSuffix(before, "\\\n") {
+		before = before[:len(before)-2]
+	}
+	return before == "" || strings.IndexByte(" \t\n;&|()<>`", before[len(before)-1]) >= 0
 }
 
 // bareCR returns the offset of the first carriage return outside quotes and

@@ -59,7 +59,14 @@ func (w *walker) shellText(st *state, c *cmd, args []word) {
 	}
 	sub := st.clone()
 	sub.voidAll() // a variable that is not exported does not reach it
+	for n, v := range st.env {
+		sub.set(n, v)
+	}
+	sub.env = nil
 	if len(args) > 1 {
+		if args[1].known() && !args[1].glob() {
+			sub.set("0", literal(args[1].text()))
+		}
 		sub.args, sub.argsKnown = nil, true
 		for _, a := range args[2:] {
 			if !a.known() || a.glob() {

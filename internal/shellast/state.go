@@ -4,7 +4,10 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 )
@@ -15,6 +18,7 @@ type value struct {
 	text  string
 	list  []string // of an array
 	array bool
+	maybe []string // what an unknown value may be, among others: the items of a loop
 }
 
 func literal(s string) value { return value{known: true, text: s} }
@@ -44,6 +48,7 @@ type state struct {
 	cwd       string // logical; "" = unknown
 	old       string
 	dirs      []string
+	env       map[string]value // of the program that is started, when it is not vars
 	args      []string
 	argsKnown bool
 	in        input
@@ -83,6 +88,44 @@ func (s *state) get(name, home string) value {
 		}
 	}
 	return value{}
+}
+
+// environ returns what a program finds in its environment.
+func (s *state) environ(name string) value {
+	if v, ok := s.env[name]; ok {
+		return v
+	}
+	return s.get(name, "")
+}
+
+// setEnviron puts a variable into the environment of the program that is
+// started.
+func (s *state) setEnviron(name string, x word) {
+	s.env = maps.Clone(s.env)
+	if s.env == nil {
+		s.env = map[string]value{}
+	}
+	s.env[name] = value{}
+	if x.known() {
+		s.env[name] = literal(x.text())
+	}
+}
+
+// setElement remembers one element of an array.
+func (s *state) setElement(name string, index syntax.ArithmExpr, text string) {
+	old := s.vars[name]
+	i, err := strconv.Atoi(lit(index))
+	if err != nil || i < 0 || i > len(old.list) || old.text != "" || len(old.list) > 0 && !old.known {
+		s.void(name)
+		return
+	}
+	v := value{known: true, array: true, list: slices.Clone(old.list)}
+	if i == len(v.list) {
+		v.list = append(v.list, text)
+	} else {
+		v.list[i] = text
+	}
+	s.set(name, v)
 }
 
 // set remembers what a variable holds, unless that is too much to follow.
@@ -132,7 +175,7 @@ func (s *state) join(o *state) {
 }
 
 func (v value) equal(o value) bool {
-	return v.known == o.known && v.text == o.text && v.array == o.array && slices.Equal(v.list, o.list)
+	return v.known == o.known && v.text == o.text && v.array == o.array && slices.Equal(v.list, o.list) && slices.Equal(v.maybe, o.maybe)
 }
 
 // chdir follows cd: logically, as bash does.

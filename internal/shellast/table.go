@@ -73,7 +73,7 @@ func writingRows() map[string]row {
 		// archives
 		"zip":              {opts: "-b=i -d -i -n -O=w -P -s -t -tt -x -T --exclude --include single", operands: "w R*"},
 		"unzip":            {opts: "-d=i -x -P -O", operands: "r -*"},
-		"7z 7za 7zz unrar": {opts: "", operands: "- w R*"},
+		"7z 7za 7zz unrar": {opts: "-o=i", operands: "- w R*"},
 		"ar":               {opts: "", operands: "- w r*"},
 		"cpio":             {opts: "-F=r -I=r -O=w -D=i -E=r -H -R", operands: "i*"},
 		// text tools
@@ -81,6 +81,7 @@ func writingRows() map[string]row {
 		"tr":             {opts: "", operands: "-*"},
 		"xmllint":        {opts: "--xpath --schema=r --dtdvalid=r --relaxng=r --output=w -o=w --pattern --encode --path", operands: "r*"},
 		"csvcut csvgrep csvsort csvstat csvlook csvjson csvsql mlr": {opts: "-c -m -r -d -q -I --icsv --ojson", operands: "g*"},
+		"xmlstarlet xml":           {opts: "-v -m -c -i -s -a -d -u -x -N -o -r", operands: "g*"},
 		"pandoc":                   {opts: "-f -t -r -w -o=w --output=w --from --to -V -M -H=r --template=r --css -d=r", operands: "r*"},
 		"envsubst":                 {opts: "", operands: "-*"},
 		"openssl ssh-add gpg gpg2": {opts: "-out=w -in=r -inkey=r -key=r -keyout=w -CAfile=r -passin -passout -days -subj -newkey -o=w --output=w single", operands: "g*"},
@@ -101,6 +102,7 @@ func toolRows() map[string]row {
 		"eslint prettier ruff black mypy flake8 pylint isort stylelint": {opts: "-c=r --config=r -o=w --output-file=w --ext -f --format --select --ignore --rulesdir=r --ignore-path=r --line-length -l --cache-dir=i --target-version", operands: "g*"},
 		"pytest py.test tox nox":  {opts: "-k -m -n -p -c=r --rootdir=r --junitxml=w --junit-xml=w --cov --cov-report --basetemp=i --tb -W -o -e --maxfail --confcutdir=r", operands: "g*"},
 		"pip pip3":                {opts: "-r=r --requirement=r -c=r --constraint=r -e=r --editable=r -t=i --target=i --prefix=i --root=i -d=i --dest=i --cache-dir=i -i --index-url --extra-index-url -f --find-links --log=w -w=i", operands: "g*"},
+		"venv virtualenv":         {opts: "--prompt -p --python", operands: "i*"},
 		"gofmt goimports gofumpt": {opts: "-r -cpuprofile=w -local -srcdir single", operands: "r*"},
 		"golangci-lint":           {opts: "-c=r --config=r -E -D --timeout --out-format", operands: "g*"},
 		"clang-format clang-tidy shfmt shellcheck rustfmt": {opts: "-style --style -p=r -i -s -e -f -o --config-file=r --edition --config-path=r", operands: "g*"},

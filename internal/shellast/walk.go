@@ -26,6 +26,15 @@ type walker struct {
 type shared struct {
 	left    int      // bytes of resolved text that may still be made
 	secrets []string // of the workspace, looked up once
+
+	namerefs map[string]bool // names that stand for other variables
+}
+
+func (s *shared) nameref(name string) {
+	if s.namerefs == nil {
+		s.namerefs = map[string]bool{}
+	}
+	s.namerefs[name] = true
 }
 
 // output is what a command is known to print.
@@ -110,7 +119,7 @@ func (w *walker) command(st *state, c syntax.Command) output {
 	case *syntax.TimeClause:
 		return w.timed(st, x)
 	case *syntax.CoprocClause:
-		w.stmt(st.clone(), x.Stmt)
+		w.coproc(st, x)
 	default:
 		w.evaluation(st, c)
 	}
@@ -218,8 +227,7 @@ func (w *walker) forClause(st *state, x *syntax.ForClause) {
 	w.voidAssigned(st, x.Do)
 	switch l := x.Loop.(type) {
 	case *syntax.WordIter:
-		w.all(st, l.Items)
-		st.void(l.Name.Value)
+		st.set(l.Name.Value, value{maybe: candidates(w.all(st, l.Items))})
 	case *syntax.CStyleLoop:
 		w.arith(st, l.Init)
 		w.arith(st, l.Cond)
@@ -228,6 +236,18 @@ func (w *walker) forClause(st *state, x *syntax.ForClause) {
 	body := st.clone()
 	w.stmts(body, x.Do)
 	st.join(body)
+}
+
+// candidates are the values a loop gives its variable, as far as they are
+// known: which of them it holds is not, but the paths it names are.
+func candidates(items []word) []string {
+	var out []string
+	for _, x := range items {
+		if len(out) < maxCandidates && x.known() {
+			out = append(out, x.text())
+		}
+	}
+	return out
 }
 
 func (w *walker) caseClause(st *state, x *syntax.CaseClause) {
@@ -273,6 +293,53 @@ func (w *walker) timed(st *state, x *syntax.TimeClause) output {
 	return output{}
 }
 
+// coproc walks what a coprocess runs. A name is one only before a compound
+// command; our parser takes it off other commands too.
+func (w *walker) coproc(st *state, x *syntax.CoprocClause) {
+	sub := st.clone()
+	first := x.Stmt.Cmd
+	for {
+		b, ok := first.(*syntax.BinaryCmd)
+		if !ok {
+			break
+		}
+		first = b.X.Cmd
+	}
+	simple, isSimple := first.(*syntax.CallExpr)
+	switch {
+	case x.Name == nil && isSimple && first == x.Stmt.Cmd:
+		saved := sub.in
+		if in, _ := w.redirects(sub, x.Stmt.Redirs); in != nil {
+			sub.in = *in
+		}
+		if args := simple.Args; len(args) > 1 && isDescriptorName(args[0].Lit()) {
+			w.simple(sub.clone(), &syntax.CallExpr{Args: args[1:]}, true) // 2>&1 cmd, {fd}>out cmd
+		}
+		w.simple(sub, simple, true)
+		sub.in = saved
+		return
+	case x.Name != nil && isSimple:
+		w.simple(sub.clone(), &syntax.CallExpr{Args: append([]*syntax.Word{x.Name}, simple.Args...)}, true)
+	case x.Name != nil && !isCompound(first):
+		w.simple(sub.clone(), &syntax.CallExpr{Args: []*syntax.Word{x.Name}}, true)
+	case x.Name != nil:
+		st.void(x.Name.Lit())
+	}
+	w.stmt(sub, x.Stmt)
+}
+
+func isDescriptorName(s string) bool {
+	return strings.Trim(s, "0123456789") == "" || strings.HasPrefix(s, "{")
+}
+
+func isCompound(c syntax.Command) bool {
+	switch c.(type) {
+	case *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.ArithmCmd, *syntax.TestClause:
+		return true
+	}
+	return false
+}
+
 // voidAssigned forgets every variable that the bodies of a loop may change,
 // before the loop is walked: its second round sees them.
 func (w *walker) voidAssigned(st *state, bodies ...[]*syntax.Stmt) {
@@ -316,6 +383,13 @@ func (w *walker) voidBy(st *state, x *syntax.CallExpr) {
 		return
 	}
 	name := x.Args[0].Lit()
+	if v, ok := wholeVar(x.Args[0]); ok {
+		// What a known variable runs is judged in the loop; when the loop changes
+		// it, it is unknown there and asks.
+		if known := st.get(v, ""); known.known && !known.array && isName(known.text) {
+			name = known.text
+		}
+	}
 	if w.funcs[name] {
 		st.voidAll()
 	}
@@ -329,6 +403,22 @@ func (w *walker) voidBy(st *state, x *syntax.CallExpr) {
 	case "set", "shift":
 		st.args, st.argsKnown = nil, false
 	}
+}
+
+// wholeVar returns the variable that a word is: $name or "$name".
+func wholeVar(x *syntax.Word) (string, bool) {
+	if len(x.Parts) != 1 {
+		return "", false
+	}
+	part := x.Parts[0]
+	if q, ok := part.(*syntax.DblQuoted); ok && len(q.Parts) == 1 {
+		part = q.Parts[0]
+	}
+	p, ok := part.(*syntax.ParamExp)
+	if !ok || p.Param == nil || p.Excl || p.Length || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.Names != 0 {
+		return "", false
+	}
+	return p.Param.Value, true
 }
 
 // substitution walks $( ) and backticks and reports whether the output is a

@@ -16,6 +16,8 @@ type seg struct {
 	quoted bool // no globbing and no splitting
 	many   bool // may become several words, or none
 	number bool // the output of a command that prints a number
+
+	maybe []string // values an unknown stretch may have
 }
 
 // word is one word after every expansion that can be done without running.
@@ -89,6 +91,27 @@ func (x word) suffix() string {
 	out := ""
 	for i := len(x.segs) - 1; i >= 0 && x.segs[i].known; i-- {
 		out = x.segs[i].text + out
+	}
+	return out
+}
+
+// variants are the words this one may be, by what its first unknown stretch may
+// hold. They count for the paths they name, not for what is run.
+func (x word) variants() []word {
+	at := slices.IndexFunc(x.segs, func(s seg) bool { return !s.known && len(s.maybe) > 0 })
+	if at < 0 {
+		return nil
+	}
+	others := slices.ContainsFunc(x.segs[at+1:], func(s seg) bool { return len(s.maybe) > 0 })
+	var out []word
+	for _, m := range x.segs[at].maybe {
+		v := x
+		v.segs = slices.Clone(x.segs)
+		v.segs[at] = seg{text: m, known: true}
+		for i := at + 1; i < len(v.segs) && others; i++ {
+			v.segs[i].maybe = nil // all together would be too many
+		}
+		out = append(out, v)
 	}
 	return out
 }
@@ -222,7 +245,7 @@ func (b *builder) split(text string) {
 func (b *builder) value(v value, src string, quoted bool) {
 	switch {
 	case !v.known:
-		b.push(seg{text: src, quoted: quoted, many: !quoted && !b.one})
+		b.push(seg{text: src, quoted: quoted, many: !quoted && !b.one, maybe: v.maybe})
 	case v.array && len(v.list) > 0:
 		b.text(v.list[0], quoted)
 	case v.array:

@@ -1,6 +1,7 @@
 package shellast
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
@@ -37,7 +38,7 @@ func wrapperRows() map[string]wrapper {
 		"ltrace":           {spec: "-a -A -D -e -F -l -n -o=w --output=w -p -s -u -w -x -X"},
 		"unbuffer":         {},
 		"xvfb-run":         {spec: "-n --server-num -e=w --error-file=w -f=w --auth-file=w -p --xauth-protocol -s --server-args -w --wait"},
-		"systemd-run":      {spec: "-p --property -u --unit -M --machine -H --host -E --setenv -d --working-directory --slice --uid --gid --nice --description --service-type --on-active --on-boot --on-startup --on-unit-active --on-unit-inactive --on-calendar --timer-property --path-property --socket-property"},
+		"systemd-run":      {spec: "-p --property -u --unit -M --machine -H --host -E --setenv --working-directory --slice --uid --gid --nice --description --service-type --on-active --on-boot --on-startup --on-unit-active --on-unit-inactive --on-calendar --timer-property --path-property --socket-property"},
 		"doas":             {spec: "-C -u"},
 		"sudo":             {spec: "-u --user -g --group -h --host -p --prompt -C --close-from -D --chdir -R --chroot -r --role -t --type -T --command-timeout -U --other-user"},
 		"pkexec":           {spec: "--user"},
@@ -53,6 +54,20 @@ func wrapperRows() map[string]wrapper {
 		"torsocks":         {spec: "-u -p -a -P"},
 		"torify":           {},
 		"firejail":         {},
+		"setarch":          {skip: 1},
+		"linux32":          {},
+		"linux64":          {},
+		"choom":            {spec: "-n --adjust -p --pid", none: "-p --pid"},
+		"cgexec":           {spec: "-g"},
+		"catchsegv":        {},
+		"dbus-launch":      {},
+		"ssh-agent":        {spec: "-a -E -O -P -t", none: "-k"},
+		"tini":             {spec: "-p -e"},
+		"dumb-init":        {spec: "-r --rewrite"},
+		"gosu":             {skip: 1},
+		"su-exec":          {skip: 1},
+		"cross-env":        {},
+		"perf":             {sub: "stat", spec: "-e --event -o=w --output=w -r --repeat -p --pid -t --tid -a -C --cpu -I -x"},
 		"prlimit":          {spec: "-p --pid -o --output"},
 		"numactl":          {spec: "-C -m -N -p -i --physcpubind --membind --cpunodebind --interleave --preferred"},
 		"cpulimit":         {spec: "-l --limit -p --pid -e --exe -P --path"},
@@ -78,7 +93,7 @@ func wrapperRows() map[string]wrapper {
 func (row wrapper) unwrap(name string) handler {
 	g := newGrammar(row.spec + " posix")
 	none := strings.Fields(row.none)
-	assigns := name == "doas" || name == "sudo" || name == "systemd-run" || name == "run0"
+	assigns := name == "cross-env" || name == "doas" || name == "sudo" || name == "systemd-run" || name == "run0"
 	return func(w *walker, st *state, c *cmd) output {
 		args := c.args
 		if row.sub != "" {
@@ -119,11 +134,16 @@ func (row wrapper) skipOperands(w *walker, st *state, c *cmd, rest []word) []wor
 func (w *walker) assignWords(st *state, words []word) []word {
 	for len(words) > 0 {
 		name, _, ok := strings.Cut(words[0].prefix(), "=")
+		if !ok && assignsUnknown(words[0]) {
+			words = words[1:]
+			continue
+		}
 		if !ok || name == "" || strings.ContainsAny(name, "/ ") {
 			return words
 		}
 		v := words[0].cut(len(name) + 1)
 		w.env(name, "env", words[0].pos)
+		st.setEnviron(name, v)
 		w.codeVar(st, name, v)
 		w.pathVar(st, name, v)
 		words = words[1:]
@@ -131,14 +151,19 @@ func (w *walker) assignWords(st *state, words []word) []word {
 	return words
 }
 
+// assignsUnknown reports whether a word sets a variable nobody knows: env takes
+// every word with "=" for an assignment.
+func assignsUnknown(x word) bool {
+	return !x.known() && !x.many() && slices.ContainsFunc(x.segs, func(s seg) bool { return s.known && strings.Contains(s.text, "=") })
+}
+
 // envCommand judges env, whose -S has a grammar of its own.
 func envCommand() handler {
 	g := newGrammar("-u --unset -C --chdir -S --split-string -a --argv0 posix")
 	return func(w *walker, st *state, c *cmd) output {
 		p := g.split(c.args)
-		sub := st
+		sub := st.clone()
 		for _, d := range p.values("-C", "--chdir") {
-			sub = st.clone()
 			w.cdTo(sub, c, d, nil)
 		}
 		for i, o := range p.opts {

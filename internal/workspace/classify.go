@@ -59,7 +59,7 @@ func (w *Workspace) classify(text, abs string, fileTool bool) call.Path {
 		out.Place = call.PlaceSecret
 		return out
 	}
-	out.Place = w.place(p, inside)
+	out.Place = w.place(p, inside, fileTool)
 	if out.Place.Readable() {
 		out.HoldsDeny = w.holds(p)
 	}
@@ -68,7 +68,9 @@ func (w *Workspace) classify(text, abs string, fileTool bool) call.Path {
 
 // secretOf returns the rule that makes p unreadable, "" when there is none.
 func (w *Workspace) secretOf(p string, inside, fileTool bool) string {
-	if !w.isCache(p) {
+	// Commands see the cache of their own workspace only. The file tools would
+	// reach those of others, and what lies there ends up in others' builds.
+	if fileTool || !w.isCache(p) {
 		if rule := w.secretRule(p); rule != "" {
 			return rule
 		}
@@ -96,11 +98,11 @@ func (w *Workspace) secretOf(p string, inside, fileTool bool) string {
 }
 
 // place sorts a path that is not secret.
-func (w *Workspace) place(p string, inside bool) call.Place {
+func (w *Workspace) place(p string, inside, fileTool bool) call.Place {
 	switch {
 	case inside:
 		return call.PlaceWorkspace
-	case within("/tmp", p), within("/dev/shm", p), w.isCache(p):
+	case within("/tmp", p), within("/dev/shm", p), w.isCache(p) && !fileTool:
 		return call.PlaceScratch
 	case isDevice(p):
 		return call.PlaceDevice

@@ -91,7 +91,7 @@ func moduleProtected(rest []string) string {
 }
 
 func gitName(c string) string {
-	for _, n := range []string{"hooks", "config", "config.worktree"} {
+	for _, n := range gitNames() {
 		if strings.EqualFold(c, n) {
 			return n
 		}
@@ -99,24 +99,31 @@ func gitName(c string) string {
 	return ""
 }
 
+// gitNames are the entries of a repository that decide what git runs, or where
+// it reads that: a "commondir" leads it to the configuration and the hooks of
+// another folder.
+func gitNames() []string { return []string{"hooks", "config", "config.worktree", "commondir"} }
+
 // ProtectedIn returns the existing protected paths of a root that can be found
-// without walking it: its own entries, its .git and the submodules in it. The
-// .git folder itself is not listed, because git works in it.
+// without walking it: its own entries, its .git, and the submodules and linked
+// worktrees in it, and the repositories inside that its own git looks into. The .git folder itself is not listed, because git works in
+// it; a .git that is a file or a link, and so names a folder, is.
 func (w *Workspace) ProtectedIn(root string) []string {
 	at := w.folderTimes(root)
 	w.seen.Lock()
 	known, ok := w.seen.in[root]
 	w.seen.Unlock()
-	if ok && at.quiet && known.at == at {
+	if ok && at.quiet && known.at == at && !known.deep {
 		return slices.Clone(known.paths)
 	}
 	out := w.protectedIn(root)
+	deep := w.holdsRepositories(root + "/.git")
 	w.seen.Lock()
 	defer w.seen.Unlock()
 	if w.seen.in == nil {
 		w.seen.in = map[string]protectedThere{}
 	}
-	w.seen.in[root] = protectedThere{at: at, paths: slices.Clone(out)}
+	w.seen.in[root] = protectedThere{at: at, paths: slices.Clone(out), deep: deep}
 	return out
 }
 
@@ -124,6 +131,7 @@ func (w *Workspace) ProtectedIn(root string) []string {
 type protectedThere struct {
 	at    times
 	paths []string
+	deep  bool // there are repositories within, where the times do not reach
 }
 
 // times says when the folders last changed in which a protected name can
@@ -132,8 +140,8 @@ type protectedThere struct {
 // modification. It counts only when the folders are quiet: one that changed a
 // moment ago may change once more without its time telling.
 type times struct {
-	root, git folder
-	quiet     bool
+	root, git, index folder
+	quiet            bool
 }
 
 type folder struct {
@@ -157,9 +165,13 @@ func (w *Workspace) folderTimes(root string) times {
 	if t.git, ok = lookAt(root + "/.git"); !ok {
 		return t
 	}
-	// Submodules keep protected names deeper down, where these times do not
-	// reach.
-	t.quiet = t.quiet && now.Sub(time.Unix(0, t.git.changed)) > quietFor && !exists(root+"/.git/modules")
+	// Submodules and worktrees keep protected names deeper down, where these
+	// times do not reach.
+	t.quiet = t.quiet && now.Sub(time.Unix(0, t.git.changed)) > quietFor &&
+		!exists(root+"/.git/modules") && !exists(root+"/.git/worktrees")
+	if t.index, ok = lookAt(root + "/.git/index"); ok { // it may be written in place
+		t.quiet = t.quiet && now.Sub(time.Unix(0, t.index.changed)) > quietFor
+	}
 	return t
 }
 
@@ -179,6 +191,7 @@ func (w *Workspace) protectedIn(root string) []string {
 		case "":
 		case ".git":
 			out = append(out, gitProtectedIn(p)...)
+			out = append(out, w.linkedProtectedIn(root, p, 4, new(1024))...)
 		default:
 			out = append(out, p)
 		}
@@ -195,22 +208,36 @@ func (w *Workspace) protectedIn(root string) []string {
 }
 
 // GuardedIn returns the paths of [Workspace.ProtectedIn] that git itself has
-// to rewrite (its config files): a sandbox may leave them writable if it
-// verifies them after a command.
+// to rewrite (its config files and the like): a sandbox may leave them writable
+// if it verifies them after a command.
 func (w *Workspace) GuardedIn(root string) []string {
 	return slices.DeleteFunc(w.ProtectedIn(root), func(p string) bool {
-		return !strings.Contains(p, "/.git/") || strings.HasSuffix(p, "/hooks")
+		return !strings.HasSuffix(p, "/.git") && (!strings.Contains(p, "/.git/") || strings.HasSuffix(p, "/hooks"))
 	})
 }
 
 func gitProtectedIn(git string) []string {
-	var out []string
-	for _, n := range []string{"hooks", "config", "config.worktree"} {
-		if p := git + "/" + n; exists(p) {
+	if info, err := os.Lstat(git); err == nil && !info.IsDir() {
+		return []string{git}
+	}
+	out := gitEntries(git, nil)
+	for i, n := range names(git + "/worktrees") {
+		if i == 256 {
+			break
+		}
+		out = gitEntries(git+"/worktrees/"+n, out)
+	}
+	return append(out, modulesProtectedIn(git+"/modules", 3, new(256))...)
+}
+
+// gitEntries adds the protected names that a folder of git's holds.
+func gitEntries(dir string, out []string) []string {
+	for _, n := range gitNames() {
+		if p := dir + "/" + n; exists(p) {
 			out = append(out, p)
 		}
 	}
-	return append(out, modulesProtectedIn(git+"/modules", 3, new(256))...)
+	return out
 }
 
 // modulesProtectedIn looks for submodules; their names may have several
@@ -223,11 +250,7 @@ func modulesProtectedIn(dir string, depth int, budget *int) []string {
 		}
 		p := dir + "/" + n
 		if exists(p + "/HEAD") {
-			for _, g := range []string{"hooks", "config", "config.worktree"} {
-				if exists(p + "/" + g) {
-					out = append(out, p+"/"+g)
-				}
-			}
+			out = gitEntries(p, out)
 			out = append(out, modulesProtectedIn(p+"/modules", depth-1, budget)...)
 			continue
 		}

@@ -52,3 +52,29 @@ func TestQuietFoldersAreNotReadAgain(t *testing.T) {
 		t.Errorf("read again: %v", got)
 	}
 }
+
+// An index can be written in place, which no folder's time tells of.
+func TestAnIndexWrittenInPlaceIsSeen(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	mkdir(t, root+"/.git")
+	mkdir(t, root+"/in/.git")
+	write(t, root+"/in/.git/config", "")
+	entry := make([]byte, 72)
+	entry[26], entry[61] = 0xe0, 2
+	copy(entry[62:], "in")
+	full := append([]byte("DIRC\x00\x00\x00\x02\x00\x00\x00\x01"), entry...)
+	write(t, root+"/.git/index", string(make([]byte, len(full))))
+	w := &Workspace{}
+	if got := w.ProtectedIn(root); len(got) != 0 {
+		t.Fatalf("%q", got)
+	}
+	if f, err := os.OpenFile(root+"/.git/index", os.O_WRONLY, 0); err != nil {
+		t.Fatal(err)
+	} else if _, err := f.Write(full); err != nil || f.Close() != nil {
+		t.Fatal(err)
+	}
+	if got := w.ProtectedIn(root); !slices.Contains(got, root+"/in/.git/config") {
+		t.Errorf("%q", got)
+	}
+}

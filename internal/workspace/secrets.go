@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 )
 
 // The rules whose places may still hold a workspace.
@@ -172,8 +173,8 @@ func (w *Workspace) isLifted(p, rule string) bool {
 }
 
 // Secrets returns the existing places a sandbox must hide, without doubles and
-// without anything below another entry. It looks at fixed names, one level of
-// each root and the list of homes; it never walks.
+// without anything below another entry. It looks at fixed names and the list of
+// homes; it walks only for deny_read, and not far.
 func (w *Workspace) Secrets() []string {
 	var found []string
 	add := func(p string) {
@@ -208,22 +209,53 @@ func (w *Workspace) Secrets() []string {
 			add(d.glob)
 		}
 	}
-	for _, r := range w.roots {
-		w.addDenied(r, add)
+	for _, p := range w.deniedInRoots() {
+		add(p)
 	}
 	return w.masks(found)
 }
 
-// addDenied adds the entries of one folder that deny_read matches.
-func (w *Workspace) addDenied(dir string, add func(string)) {
+// The bounds of the search for what deny_read matches in the workspace, and for
+// how long its result stands.
+const (
+	deniedLook = 10_000
+	deniedMost = 256
+	deniedFor  = 2 * time.Second
+)
+
+// deniedInRoots looks for what deny_read matches in the workspace, in the
+// folders at the top first, and not without end.
+func (w *Workspace) deniedInRoots() []string {
 	if len(w.deny) == 0 {
-		return
+		return nil
 	}
-	for _, n := range names(dir) {
-		if w.denied(dir+"/"+n) != "" {
-			add(dir + "/" + n)
+	w.found.Lock()
+	defer w.found.Unlock()
+	if time.Since(w.found.at) < deniedFor {
+		return w.found.paths
+	}
+	w.found.paths = nil
+	todo, looked := slices.Clone(w.roots), 0
+	for len(todo) > 0 && looked < deniedLook && len(w.found.paths) < deniedMost {
+		dir := todo[0]
+		todo = todo[1:]
+		list, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range list {
+			looked++
+			p := dir + "/" + e.Name()
+			switch {
+			case w.denied(p) != "":
+				w.found.paths = append(w.found.paths, p)
+			case e.IsDir() && e.Name() != ".git" && e.Name() != "node_modules":
+				todo = append(todo, p)
+			}
 		}
 	}
+	w.found.at = time.Now()
+	return w.found.paths
 }
 
 // masks turns found secrets into what can be hidden: nothing that is only

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 )
@@ -35,9 +36,16 @@ type Workspace struct {
 
 	locks [32]sync.Mutex // see [Workspace.Lock]
 
+	found struct { // see [Workspace.Secrets]
+		sync.Mutex
+		at    time.Time
+		paths []string
+	}
+
 	seen struct { // see [Workspace.ProtectedIn]
 		sync.Mutex
-		in map[string]protectedThere
+		in    map[string]protectedThere
+		index map[string]indexSeen // by its path
 	}
 }
 

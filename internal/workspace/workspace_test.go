@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -118,6 +119,34 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// What deny_read matches deeper in the workspace is hidden too, as far as the
+// look goes; what lies nearer the top is found first.
+func TestSecretsDeeper(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(c *Config) {
+		c.DenyRead, c.AllowRead = []string{"*.pem", "a/private", "**/x/**"}, []string{"**/ok.pem"}
+	})
+	for _, n := range []string{"a/private/k", "a/b/c/k.pem", "a/b/ok.pem", "x/y", "deep/x/y", "many/k.pem", "node_modules/k.pem"} {
+		mkdir(t, parent(f.ws+"/"+n))
+		write(t, f.ws+"/"+n, "")
+	}
+	for i := range deniedLook + 1 {
+		write(t, f.ws+"/many/"+strconv.Itoa(i), "")
+	}
+	mkdir(t, f.ws+"/many/beyond")
+	write(t, f.ws+"/many/beyond/k.pem", "")
+	var got []string
+	for _, p := range f.Secrets() {
+		if within(f.ws, p) {
+			got = append(got, f.Rel(p))
+		}
+	}
+	want := []string{"a/private", "deep/x", "many/k.pem", "x"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestSecretsLeaveTheWorkspaceVisible(t *testing.T) {
 	t.Parallel()
 	if got := around("/a", []string{"/a"}, 8); got != nil {
@@ -146,6 +175,61 @@ func TestProtectedIn(t *testing.T) {
 	want = []string{f.ws + "/.git/config", f.ws + "/.git/modules/libs/a/config"}
 	if diff := cmp.Diff(want, f.GuardedIn(f.ws)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A command may use its cache; the file tools, which would reach the caches of
+// other workspaces too, may not.
+func TestCachesAreForCommands(t *testing.T) {
+	t.Parallel()
+	base := workspacetest.Base(t)
+	for _, n := range []string{"ws", "state/cache/other"} {
+		mkdir(t, base+"/"+n)
+	}
+	w, err := Open(Config{Roots: []string{base + "/ws"}}, Env{Home: base, StateDir: base + "/state", Caches: []string{base + "/state/cache"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := base + "/state/cache/other/x"
+	if got := w.Classify(p); got.Place != call.PlaceScratch {
+		t.Errorf("a command: %+v", got)
+	}
+	got := w.ClassifyFile(p)
+	if got.Place != call.PlaceSecret {
+		t.Errorf("a file tool: %+v", got)
+	}
+	if _, err := w.WriteAtomic("s", got, []byte("x"), WriteOptions{}); !errors.Is(err, ErrRefused) {
+		t.Error(err)
+	}
+}
+
+// What leads git elsewhere is protected like its configuration, and a .git that
+// is no folder as itself.
+func TestProtectedPointers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	for _, n := range []string{"worktrees/a/commondir", "worktrees/a/config.worktree", "commondir", "modules/libs/a/commondir"} {
+		p := f.ws + "/.git/" + n
+		mkdir(t, parent(p))
+		write(t, p, "x")
+		if !slices.Contains(f.ProtectedIn(f.ws), p) || !slices.Contains(f.GuardedIn(f.ws), p) {
+			t.Errorf("%s is not found", p)
+		}
+		if f.Classify(p).Protected == "" {
+			t.Errorf("%s is not protected", p)
+		}
+	}
+	for _, put := range []func(string) error{
+		func(p string) error { return os.WriteFile(p, []byte("gitdir: x"), 0o600) },
+		func(p string) error { return os.Symlink("x", p) },
+	} {
+		root := t.TempDir()
+		if err := put(root + "/.git"); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.ProtectedIn(root); !slices.Equal(got, []string{root + "/.git"}) {
+			t.Errorf("%q", got)
+		}
 	}
 }
 

@@ -30,6 +30,8 @@ type anchor struct {
 	byPID map[int]*command
 	byID  map[uint64]*command
 	born  chan struct{} // something to reap may exist
+
+	harden chan int // processes whose limit on processes has to be made final
 }
 
 // command is one running command.
@@ -49,7 +51,7 @@ func serve() {
 	a := &anchor{
 		conn:  conn{fd: ControlFD},
 		byPID: map[int]*command{}, byID: map[uint64]*command{},
-		born: make(chan struct{}, 1),
+		born: make(chan struct{}, 1), harden: make(chan int, 2*startingThreads),
 	}
 	buf, oob := make([]byte, MaxFrame), make([]byte, unix.CmsgSpace(8*4))
 	first, _ := a.recv(buf, oob)
@@ -68,6 +70,7 @@ func serve() {
 		unix.Exit(1)
 	}
 	go a.reap()
+	go a.hardenLimits()
 	a.send(&Ready{LandlockABI: abi})
 	for range startingThreads {
 		go a.standBy()
@@ -268,7 +271,7 @@ func (a *anchor) spawn(j job, t tag) (string, error) {
 
 // limitProcesses makes the next process be born with its limit on processes.
 // The anchor itself must not keep it: it needs threads when a command has used
-// them all up. The returned function ends that, and makes the limit final.
+// them all up. The returned function ends that, and has the limit made final.
 func (a *anchor) limitProcesses() func(pid int) {
 	n := a.setup.Processes
 	var own unix.Rlimit
@@ -280,8 +283,17 @@ func (a *anchor) limitProcesses() func(pid int) {
 	return func(pid int) {
 		_ = unix.Prlimit(0, unix.RLIMIT_NPROC, &own, nil)
 		if pid > 0 {
-			_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: n}, nil)
+			a.harden <- pid
 		}
+	}
+}
+
+// hardenLimits makes the limit on processes final. The thread that starts a
+// command cannot: like the command, it may not touch another process's limits.
+func (a *anchor) hardenLimits() {
+	n := a.setup.Processes
+	for pid := range a.harden {
+		_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: n}, nil)
 	}
 }
 
@@ -322,6 +334,7 @@ func (a *anchor) restrict() (step string, err error) {
 		{"set no_new_privs", func() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }},
 		{"restrict file access", func() error { return restrictSelf(a.rules) }},
 		{"drop capabilities", a.dropCapabilities},
+		{"protect limits", func() error { return installFilter(limitsFilter(), 0) }},
 	} {
 		if err := s.do(); err != nil {
 			return s.step, err

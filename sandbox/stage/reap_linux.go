@@ -77,8 +77,17 @@ func (a *anchor) cleanUp(c *command, ws syscall.WaitStatus) {
 // stop asks a command and all it started to end, and forces them after the
 // grace.
 func (a *anchor) stop(m *Stop) {
-	a.mu.Lock()
-	c := a.byID[m.ID]
+	// The threads take messages side by side: this one may have overtaken the
+	// start it is about.
+	var c *command
+	for try := 0; ; try++ {
+		a.mu.Lock()
+		if c = a.byID[m.ID]; c != nil || try == 10 {
+			break
+		}
+		a.mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
 	if c == nil || c.stopping {
 		a.mu.Unlock()
 		return

@@ -16,6 +16,7 @@ const (
 	offArg0   = 16
 	offArg1   = 24
 	offArg2   = 32
+	offArg2Hi = 36
 )
 
 const (
@@ -129,6 +130,27 @@ func socketRule(q *program, unixSockets bool) {
 	q.load(offArg0)
 	q.list(families, retAllow)
 	q.ret(retPerm)
+}
+
+// limitsFilter refuses to change the limits of another process. The user of the
+// anchor and of its commands is the same, so the kernel would let a command take
+// the anchor's files and threads away, and with them every later command's. It
+// is for the threads that start commands only: the anchor does it itself.
+func limitsFilter() []unix.SockFilter {
+	var p program
+	p.load(offNumber)
+	p.on(unix.SYS_PRLIMIT64, func(q *program) {
+		q.load(offArg0)
+		q.list([]uint32{0}, retAllow)
+		q.load(offArg2)
+		q.jump(unix.BPF_JEQ, 0, 1, 0)
+		q.ret(retPerm)
+		q.load(offArg2Hi)
+		q.list([]uint32{0}, retAllow)
+		q.ret(retPerm)
+	})
+	p.ret(retAllow)
+	return p
 }
 
 // program is a filter being put together. Jumps are relative and short.

@@ -52,7 +52,7 @@ func (b *builder) build() error {
 	if err != nil {
 		return err
 	}
-	if err := setAttr("/", unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID); err != nil {
+	if err := setAttr("/", unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV); err != nil {
 		return at("make / read-only", err)
 	}
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
@@ -166,7 +166,7 @@ func (b *builder) place(i int, m Mount) error {
 		if err := mountpoint(fd, m.Path); err != nil {
 			return err
 		}
-		return attach(fd, m.Path, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID)
+		return attach(fd, m.Path, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 	case OpTmpfs:
 		return tmpfs(m.Path, "mode=1777,size="+strconv.FormatUint(b.setup.TmpfsBytes, 10))
 	case OpEmpty:

@@ -49,7 +49,7 @@ func (c Config) base(inherited []string, cacheDir string) map[string]string {
 	all := map[string]string{}
 	for _, kv := range inherited {
 		name, value, ok := strings.Cut(kv, "=")
-		if !ok || !isName(name) || slices.Contains(drop, name) || c.blocked(name) || c.secret(name) {
+		if !ok || !isName(name) || slices.Contains(drop, name) || c.blocked(name) || c.secret(name, value) {
 			continue
 		}
 		all[name] = value
@@ -107,9 +107,10 @@ func (c Config) blocked(name string) bool {
 		slices.ContainsFunc(c.EnvBlocklist, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// secret reports whether a variable of the server looks like it holds one. A
-// command is not to learn it just because the server was started with it.
-func (c Config) secret(name string) bool {
+// secret reports whether a variable of the server looks like it holds one, by
+// its name, or because its value is an address with a password in it. A command
+// is not to learn it just because the server was started with it.
+func (c Config) secret(name, value string) bool {
 	if slices.Contains(c.EnvPass, name) {
 		return false
 	}
@@ -120,11 +121,33 @@ func (c Config) secret(name string) bool {
 		}
 	}
 	for part := range strings.SplitSeq(upper, "_") {
-		if slices.Contains([]string{"KEY", "TOKEN", "SECRET", "PASS", "PASSWORD", "PAT", "CREDENTIAL", "CREDS", "DSN", "COOKIE"}, part) {
+		if slices.Contains([]string{
+			"KEY", "TOKEN", "SECRET", "PASS", "PASSWORD", "PWD", "PAT", "JWT", "AUTH", "PRIVATE", "CREDENTIAL", "CREDS", "DSN", "COOKIE",
+		}, part) {
 			return true
 		}
 	}
-	return false
+	return hasPassword(value)
+}
+
+// hasPassword reports whether a value is an address with a password in it.
+func hasPassword(value string) bool {
+	for rest := value; ; {
+		_, after, ok := strings.Cut(rest, "://")
+		if !ok {
+			return false
+		}
+		authority := after
+		if i := strings.IndexAny(after, "/?# \t\n\"'"); i >= 0 {
+			authority = after[:i]
+		}
+		if login, _, ok := strings.Cut(authority, "@"); ok {
+			if _, password, _ := strings.Cut(login, ":"); password != "" {
+				return true
+			}
+		}
+		rest = after
+	}
 }
 
 // isName reports whether s can be the name of a variable, or begin one.

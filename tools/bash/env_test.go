@@ -17,7 +17,9 @@ func TestEnvironment(t *testing.T) {
 		"X_API_KEY=canary", "GITHUB_TOKEN=canary", "PGPASSWORD=canary", "DATABASE_DSN=canary", "npm_config__authToken=canary",
 		"BASH_ENV=/canary", "PROMPT_COMMAND=canary", "BASH_FUNC_ls%%=() { canary; }", "SSH_AUTH_SOCK=/canary",
 		"DBUS_SESSION_BUS_ADDRESS=canary", "TMPDIR=/canary", "TERM=xterm", "PAGER=less", "nonsense",
-		"MONKEY=1", "KEYBOARD=de", "COMPASS=1",
+		"MYSQL_PWD=canary", "DOCKER_AUTH_CONFIG=canary", "npm_config__auth=canary", "CI_JOB_JWT=canary", "REDISCLI_AUTH=canary",
+		"DATABASE_URL=postgres://u:canary@h/db", "HTTPS_PROXY=http://u:canary@p:1", "DBS=a://h/,b://:canary@h",
+		"MONKEY=1", "KEYBOARD=de", "COMPASS=1", "GIT_AUTHOR_NAME=a", "CACHE_URL=https://u@h/a:b@c",
 	}
 	for _, tt := range []struct {
 		name    string
@@ -31,7 +33,7 @@ func TestEnvironment(t *testing.T) {
 			name: "the server's own",
 			want: map[string]string{
 				"PATH": "/bin", "HOME": "/home/u", "LC_CTYPE": "C.UTF-8", "EMPTY": "", "EQUALS": "a=b",
-				"MONKEY": "1", "KEYBOARD": "de", "COMPASS": "1",
+				"MONKEY": "1", "KEYBOARD": "de", "COMPASS": "1", "GIT_AUTHOR_NAME": "a", "CACHE_URL": "https://u@h/a:b@c",
 			},
 		},
 		{
@@ -39,7 +41,7 @@ func TestEnvironment(t *testing.T) {
 			call: map[string]string{"LANG": "de", "TERM": "vt100", "AWS_REGION": "x", "ZEPH_A": "y", "API_KEY": "mine"},
 			want: map[string]string{
 				"PATH": "/bin", "HOME": "/home/u", "LANG": "de", "LC_CTYPE": "C.UTF-8", "EMPTY": "", "EQUALS": "a=b", "TERM": "vt100", "API_KEY": "mine",
-				"MONKEY": "1", "KEYBOARD": "de", "COMPASS": "1",
+				"MONKEY": "1", "KEYBOARD": "de", "COMPASS": "1", "GIT_AUTHOR_NAME": "a", "CACHE_URL": "https://u@h/a:b@c",
 			},
 			refused: []string{"AWS_REGION", "ZEPH_A"},
 		},
@@ -47,7 +49,7 @@ func TestEnvironment(t *testing.T) {
 			name: "what the operator passes, and caches",
 			cfg: func(c *Config) {
 				c.EnvPass = []string{"AWS_REGION", "GITHUB_TOKEN"}
-				c.EnvBlocklist = []string{"AWS_", "L", "H", "E", "K", "C", "M"}
+				c.EnvBlocklist = []string{"AWS_", "G", "L", "H", "E", "K", "C", "M"}
 			},
 			cache: "/c",
 			want: map[string]string{

@@ -235,7 +235,7 @@ func (s *setting) known(c Config) map[string]string {
 	out := map[string]string{}
 	for name, v := range s.vars {
 		operator := v.from == fromDefault || v.from == fromNamed
-		if !operator || !c.blocked(name) && !c.secret(name) {
+		if !operator || !c.blocked(name) && !c.secret(name, v.value) {
 			out[name] = v.value
 		}
 	}

@@ -1,0 +1,287 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+const guardLimit = 1 << 20 // bytes of a configuration; a larger one is not taken
+
+// watch looks after the protected names that no mount can hold: files that git
+// rewrites, links, and what did not exist when the view was made. It remembers
+// them as they were before a command and undoes what must not stay. One serves
+// all sessions, and what is remembered is not read anew while any command
+// runs: one that has put something harmful in place must not have it taken for
+// good by the next.
+type watch struct {
+	mu      sync.Mutex
+	running int
+	known   map[string]state
+}
+
+// state is what stood at a path.
+type state struct {
+	kind kind
+	text []byte // of a file that is verified, or where a link leads
+}
+
+type kind byte
+
+const (
+	absent kind = iota
+	file        // verified, and read
+	link
+	other
+)
+
+func look(p string) state {
+	info, err := os.Lstat(p)
+	switch {
+	case err != nil:
+		return state{}
+	case info.Mode()&os.ModeSymlink != 0:
+		target, _ := os.Readlink(p)
+		return state{link, []byte(target)}
+	case verified(p):
+		if b, ok := readReal(p); ok {
+			return state{file, b}
+		}
+	}
+	return state{kind: other}
+}
+
+func (s state) same(o state) bool { return s.kind == o.kind && bytes.Equal(s.text, o.text) }
+
+// begin remembers the protected paths before a command.
+func (w *watch) begin(paths []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running++; w.running > 1 {
+		return
+	}
+	w.known = make(map[string]state, len(paths))
+	for _, p := range paths {
+		w.known[p] = look(p)
+	}
+}
+
+// end looks at them again, and at those that are new. What a command did to
+// have something run outside later is undone: the old file or link is put
+// back, what is new is set aside. It returns a line for each.
+func (w *watch) end(paths []string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running--
+	return w.settle(paths)
+}
+
+// check does what [watch.end] does while the command still runs, so that a
+// long one cannot leave something standing until its end.
+func (w *watch) check(paths []string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.settle(paths)
+}
+
+// settle is called under the lock.
+func (w *watch) settle(paths []string) []string {
+	all := slices.AppendSeq(slices.Clone(paths), maps.Keys(w.known))
+	slices.Sort(all)
+	var out []string
+	for _, p := range slices.Compact(all) {
+		was, had := w.known[p]
+		now := look(p)
+		if now.same(was) || now.kind == absent && was.kind != link {
+			continue
+		}
+		out = append(out, settle(p, was, now)...)
+		if left := look(p); left.kind == absent && had {
+			delete(w.known, p)
+		} else {
+			w.known[p] = left
+		}
+	}
+	return out
+}
+
+// settle undoes a change, if it is one to undo.
+func settle(p string, was, now state) []string {
+	var what []string
+	switch {
+	case was.kind == absent && filepath.Base(p) == "hooks" && now.kind == other:
+		return newHooks(p)
+	case was.kind == absent && now.kind == file, was.kind == file && now.kind == file:
+		if what = suspect(p, was.text, now.text); len(what) == 0 {
+			return nil
+		}
+	case was.kind == other:
+		return nil // a mount holds it
+	case was.kind == file:
+		what = []string{"what cannot be read"}
+	}
+	done := undo(p, was)
+	if len(what) == 0 {
+		return []string{p + " is protected and was " + done}
+	}
+	return []string{p + " was " + done + ": it sets " + strings.Join(what, ", ")}
+}
+
+// undo puts back what was at a path, or sets aside what is there, and says
+// which.
+func undo(p string, was state) string {
+	done, err := "set aside", error(nil)
+	switch was.kind {
+	case file:
+		done, err = "put back as it was", putBack(p, was.text)
+	case link:
+		done, err = "put back as it was", relink(p, string(was.text))
+	case absent, other:
+		err = aside(p)
+	}
+	switch {
+	case errors.Is(err, unix.ELOOP) && asideLink(p) == nil:
+		return "led to by a link, which was set aside"
+	case err != nil:
+		return "to be " + done + ", which failed (" + err.Error() + ")"
+	}
+	return done
+}
+
+// newHooks sets aside what git would run in a folder of hooks that is new. The
+// samples that git itself puts there stay.
+func newHooks(dir string) []string {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return []string{dir + " is protected and cannot be read"}
+	}
+	var out []string
+	for _, e := range list {
+		if p := filepath.Join(dir, e.Name()); !strings.HasSuffix(p, ".sample") && !strings.Contains(e.Name(), quarantine) {
+			out = append(out, settle(p, state{}, state{kind: other})...)
+		}
+	}
+	return out
+}
+
+// folder opens the folder of a path no part of which is a link.
+func folder(path string) (int, error) {
+	return unix.Openat2(unix.AT_FDCWD, filepath.Dir(path), &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+}
+
+// readReal reads a regular file that is reached through no link.
+func readReal(path string) ([]byte, bool) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags:   unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC | unix.O_NOCTTY,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return nil, false
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close() //nolint:errcheck // only read from
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > guardLimit {
+		return nil, false
+	}
+	b, err := io.ReadAll(io.LimitReader(f, guardLimit+1))
+	return b, err == nil && len(b) <= guardLimit
+}
+
+// putBack replaces whatever is at path by a file with the content it had.
+func putBack(path string, content []byte) error {
+	return replace(path, func(dir int, name string) error {
+		fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
+		if err != nil {
+			return err
+		}
+		f := os.NewFile(uintptr(fd), name)
+		_, err = f.Write(content)
+		return errors.Join(err, f.Close())
+	})
+}
+
+// relink replaces whatever is at path by the link that was there.
+func relink(path, target string) error {
+	return replace(path, func(dir int, name string) error { return unix.Symlinkat(target, dir, name) })
+}
+
+// replace puts what fill makes in the place of path. A folder that is in the
+// way is set aside.
+func replace(path string, fill func(dir int, name string) error) error {
+	dir, err := folder(path)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir) //nolint:errcheck // nothing was written through it
+	name := filepath.Base(path)
+	tmp := name + ".zeph-restore"
+	_ = unix.Unlinkat(dir, tmp, 0)
+	if err := fill(dir, tmp); err != nil {
+		return err
+	}
+	if err = unix.Renameat(dir, tmp, dir, name); errors.Is(err, unix.EISDIR) {
+		if err = asideIn(dir, name); err == nil {
+			err = unix.Renameat(dir, tmp, dir, name)
+		}
+	}
+	if err != nil {
+		_ = unix.Unlinkat(dir, tmp, 0)
+	}
+	return err
+}
+
+// quarantine is what the name of something that was set aside ends in.
+const quarantine = ".zeph-quarantine"
+
+// aside renames something to a name nobody looks at.
+func aside(path string) error {
+	dir, err := folder(path)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir) //nolint:errcheck // nothing was written through it
+	return asideIn(dir, filepath.Base(path))
+}
+
+// asideLink sets the outermost link aside through which path is reached.
+func asideLink(path string) error {
+	for i := 1; i < len(path); i++ {
+		if path[i] != '/' {
+			continue
+		}
+		info, err := os.Lstat(path[:i])
+		if err != nil {
+			return err
+		}
+		if info.Mode()&os.ModeSymlink != 0 {
+			return aside(path[:i])
+		}
+	}
+	return unix.ENOENT
+}
+
+func asideIn(dir int, name string) error {
+	to := name + quarantine
+	for i := range 100 {
+		if i > 0 {
+			to = fmt.Sprintf("%s%s-%d", name, quarantine, i)
+		}
+		err := unix.Renameat2(dir, name, dir, to, unix.RENAME_NOREPLACE)
+		if !errors.Is(err, unix.EEXIST) {
+			return err
+		}
+	}
+	return unix.EEXIST
+}
