@@ -11,7 +11,7 @@ GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION  := v0.12.0
 FUZZTIME      ?= 10s
 
-.PHONY: help run build test test-user race lint fmt fmt-check vet check fuzz golden sandbox-test conformance smoke bench docs docs-check tidy-check dist tools
+.PHONY: help run build test test-user race lint fmt fmt-check vet check fuzz trace golden sandbox-test conformance smoke bench docs docs-check tidy-check dist tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -47,6 +47,9 @@ vet:
 
 fuzz: ## run each fuzz target for FUZZTIME
 	scripts/fuzz.sh $(FUZZTIME)
+
+trace: ## hold the analysis of commands against a real bash (a few minutes)
+	ZEPH_TRACE_ALL=1 $(GO) test -count=1 -timeout 30m -tags trace -run 'TestBash|FuzzRelations' ./internal/shellast
 
 golden: ## rewrite golden files
 	$(GO) test ./... -update

@@ -1,3 +1,5 @@
+//go:build trace
+
 package shellast_test
 
 import (

@@ -1,3 +1,5 @@
+//go:build trace
+
 package shellast_test
 
 import (
@@ -106,6 +108,9 @@ func requoted(text string, w *syntax.Word, mayBeAlias bool) []variant {
 		!regexp.MustCompile(`^[A-Za-z0-9_./:,@%+-]+$`).MatchString(lit) {
 		return nil
 	}
+	if to < len(text) && (text[to] == '<' || text[to] == '>') {
+		return nil // a number there is a descriptor, unless it is quoted
+	}
 	put := func(how, s string) variant { return variant{how, text[:from] + s + text[to:]} }
 	return []variant{
 		put("in single quotes", "'"+lit+"'"), put("in double quotes", `"`+lit+`"`), put("with a backslash", `\`+lit),
@@ -126,7 +131,12 @@ func respaced(text string, a, b *syntax.Word) []variant {
 func places(text string) []variant {
 	quoted := "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 	var out []variant
+	// A searcher reads a pipe instead of the folder it stands in.
+	searches := regexp.MustCompile(`\b(rg|ag|ack)\b`).MatchString(text)
 	add := func(form string) {
+		if searches && strings.HasPrefix(form, "true | ") {
+			return
+		}
 		out = append(out, variant{form, strings.NewReplacer("TEXT", text, "QUOTED", quoted).Replace(form)})
 	}
 	if trailing := len(text) - len(strings.TrimRight(text, `\`)); trailing%2 == 0 {
