@@ -324,6 +324,7 @@ func (w *walker) run(st *state, words []word, via string) output {
 		w.f.Commands[c.index].Path = w.programPath(st, p)
 	}
 	if w.funcs[c.word.text()] {
+		w.called(st, c)
 		st.voidAll()
 	}
 	if !c.own {

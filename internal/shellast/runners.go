@@ -137,9 +137,7 @@ func (f *finder) exec(args []word, i int) int {
 			words = append(words, slotWord(strings.TrimSuffix(r.prefix(), "/")+"/", slotText, x.pos))
 		}
 	}
-	sub := f.st.clone()
-	sub.in = input{}
-	f.w.run(sub, words, via)
+	f.w.run(f.st.clone(), words, via)
 	return end
 }
 

@@ -52,6 +52,7 @@ type state struct {
 	args      []string
 	argsKnown bool
 	in        input
+	keepIn    bool // exec took the input of this command for all that follow
 	fds       map[string]input
 }
 
@@ -168,6 +169,9 @@ func (s *state) join(o *state) {
 	}
 	if s.cwd != o.cwd {
 		s.cwd = ""
+	}
+	if s.in.kind != o.in.kind || s.in.text != o.in.text {
+		s.in = input{kind: inputUnknown, text: "<", pos: s.in.pos}
 	}
 	if s.argsKnown != o.argsKnown || !slices.Equal(s.args, o.args) {
 		s.args, s.argsKnown = nil, false

@@ -28,6 +28,22 @@ type shared struct {
 	secrets []string // of the workspace, looked up once
 
 	namerefs map[string]bool // names that stand for other variables
+
+	bodies  map[string][]body // of functions, to judge what they do with their input
+	calling map[string]bool   // functions being judged
+}
+
+// body is one definition of a function, and the walker that met it.
+type body struct {
+	w    walker
+	stmt *syntax.Stmt
+}
+
+func (s *shared) define(name string, w walker, stmt *syntax.Stmt) {
+	if s.bodies == nil {
+		s.bodies, s.calling = map[string][]body{}, map[string]bool{}
+	}
+	s.bodies[name] = append(s.bodies[name], body{w: w, stmt: stmt})
 }
 
 func (s *shared) nameref(name string) {
@@ -81,13 +97,31 @@ func (w *walker) stmt(st *state, s *syntax.Stmt) output {
 		st.in = *in
 	}
 	out := w.command(st, s.Cmd)
-	if in != nil {
+	if in != nil && !st.keepIn {
 		st.in = saved
 	}
+	st.keepIn = false
+	w.fed(st, s.Redirs, out)
 	if redirected {
 		return output{}
 	}
 	return out
+}
+
+// fed walks the commands of >( ) that a command writes to: they read what it
+// prints.
+func (w *walker) fed(st *state, rs []*syntax.Redirect, out output) {
+	for _, r := range rs {
+		p, ok := procOutput(r)
+		if !ok {
+			continue
+		}
+		in := input{kind: inputUnknown, text: w.text(p), cons: []int{len(w.f.Constructs)}, pos: w.pos(p)}
+		if out.known {
+			in.kind, in.text, in.cons = inputText, out.text, nil
+		}
+		w.procSubst(st, p, in)
+	}
 }
 
 // command walks one command. Everything that is a command position ends in
@@ -268,6 +302,7 @@ func (w *walker) caseClause(st *state, x *syntax.CaseClause) {
 func (w *walker) function(st *state, x *syntax.FuncDecl) {
 	if x.Name != nil {
 		w.funcs[x.Name.Value] = true
+		w.common.define(x.Name.Value, *w, x.Body)
 	}
 	body := st.clone()
 	body.voidAll()
@@ -454,7 +489,49 @@ func unescapeBackquotes(s string) string {
 	return b.String()
 }
 
-func (w *walker) procSubst(st *state, x *syntax.ProcSubst) output {
+// called judges a function again where it is called with something to read, or
+// with text that arithmetic would run: where it is defined nothing is known of
+// either.
+func (w *walker) called(st *state, c *cmd) {
+	name := c.word.text()
+	bodies := w.common.bodies[name]
+	if len(bodies) == 0 || w.common.calling[name] || !matters(st, c) {
+		return
+	}
+	w.common.calling[name] = true
+	defer delete(w.common.calling, name)
+	for _, b := range bodies {
+		if w.common.left -= len(b.w.text(b.stmt)); w.depth >= maxDepth || w.common.left < 0 {
+			w.code(nil, name, "the functions call each other too often to judge", c.pos)
+			return
+		}
+		n := b.w
+		n.depth = w.depth + 1
+		sub := st.clone()
+		setArgs(sub, c.args)
+		n.stmt(sub, b.stmt)
+	}
+}
+
+// matters reports whether a function may run what it is given.
+func matters(st *state, c *cmd) bool {
+	if st.in.kind == inputText || st.in.kind == inputUnknown {
+		return true
+	}
+	for _, a := range c.args {
+		if a.known() && strings.ContainsAny(a.text(), "$`") {
+			return true
+		}
+	}
+	for _, v := range st.vars {
+		if v.known && strings.ContainsAny(v.text, "$`") {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *walker) procSubst(st *state, x *syntax.ProcSubst, in input) output {
 	kind := "<( )"
 	if x.Op == syntax.CmdOut {
 		kind = ">( )"
@@ -462,7 +539,7 @@ func (w *walker) procSubst(st *state, x *syntax.ProcSubst) output {
 	w.f.Constructs = append(w.f.Constructs, call.Construct{Kind: kind, Text: w.text(x), Pos: w.pos(x)})
 	i := len(w.f.Constructs) - 1
 	sub := st.clone()
-	sub.in = input{}
+	sub.in = in
 	out := w.stmts(sub, x.Stmts)
 	w.printed[i] = out
 	return out
