@@ -20,7 +20,7 @@ func builtins() map[string]handler {
 		"getopts": getopts, "wait": waitNames,
 		":": ignore, "true": ignore, "false": ignore, "exit": ignore, "return": ignore, "break": ignore, "continue": ignore,
 		"pwd": ignore, "type": ignore, "which": ignore, "whereis": ignore, "man": ignore, "help": ignore, "umask": ignore,
-		"ulimit": ignore, "jobs": ignore, "fg": ignore, "bg": ignore, "disown": ignore, "times": ignore, "shopt": ignore,
+		"ulimit": ignore, "jobs": ignore, "fg": ignore, "bg": ignore, "disown": ignore, "times": ignore, "shopt": shopt,
 		"unalias": ignore, "enable": ignore, "dirs": ignore, "history": ignore, "logname": ignore, "seq": ignore,
 		"basename": ignore, "dirname": ignore, "expr": ignore, "sleep": ignore, "yes": ignore, "hostname": ignore,
 		"whoami": ignore, "id": ignore, "uname": ignore, "date": dateCommand, "getent": ignore, "nproc": ignore, "tty": ignore,
@@ -29,6 +29,14 @@ func builtins() map[string]handler {
 }
 
 func ignore(*walker, *state, *cmd) output { return output{} }
+
+// shopt notes when the last stage of a pipe is the shell itself.
+func shopt(w *walker, _ *state, c *cmd) output {
+	for _, a := range c.args {
+		w.common.lastpipe = w.common.lastpipe || a.is("lastpipe") || !a.known()
+	}
+	return output{}
+}
 
 func dateCommand(w *walker, st *state, c *cmd) output {
 	g := newGrammar("-d --date -f=r --file=r -r=t --reference=t -s --set")

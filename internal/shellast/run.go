@@ -178,7 +178,7 @@ func (w *walker) array(st *state, a *syntax.Assign) {
 func (w *walker) codeVar(st *state, name string, x word) {
 	switch name {
 	case "PROMPT_COMMAND", "BASH_ALIASES", "GIT_SSH_COMMAND", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR",
-		"GIT_EXTERNAL_DIFF", "GIT_PROXY_COMMAND", "PAGER", "EDITOR", "VISUAL", "MANPAGER", "LESSOPEN", "SHELL", "BROWSER":
+		"GIT_EXTERNAL_DIFF", "GIT_PROXY_COMMAND", "PAGER", "EDITOR", "VISUAL", "MANPAGER", "LESSOPEN", "SHELL", "BROWSER", "RSYNC_RSH":
 		if !x.known() && len(x.cons) == 0 || x.known() && strings.TrimSpace(x.text()) == "" {
 			return
 		}
@@ -191,12 +191,24 @@ func (w *walker) codeVar(st *state, name string, x word) {
 		if x.known() && x.text() != "" {
 			w.run(st.clone(), []word{x}, name)
 		}
+	default:
+		w.shellVar(st, name, x)
+	}
+}
+
+// shellVar judges a variable that decides what a shell, or tar, does.
+func (w *walker) shellVar(st *state, name string, x word) {
+	switch name {
 	case "PS4", "PS1", "PS0", "PS2":
 		if x.known() {
 			w.again(st.clone(), x.text(), x.pos, true)
 		}
+	case "TAR_OPTIONS":
+		w.tarVariable(st, x)
+	case "BASHOPTS":
+		w.common.lastpipe = w.common.lastpipe || !x.known() || strings.Contains(x.text(), "lastpipe")
 	case "BASH_ENV", "ENV":
-		if x.known() {
+		if !w.startup(st, x, name) && x.known() {
 			w.again(st.clone(), x.text(), x.pos, true)
 		}
 	}

@@ -31,6 +31,8 @@ type shared struct {
 
 	bodies  map[string][]body // of functions, to judge what they do with their input
 	calling map[string]bool   // functions being judged
+
+	lastpipe bool // the last stage of a pipe may run in the shell itself
 }
 
 // body is one definition of a function, and the walker that met it.
@@ -239,6 +241,10 @@ func (w *walker) pipeline(st *state, x *syntax.BinaryCmd) output {
 			}
 		}
 		out = w.stmt(sub, s)
+		if w.common.lastpipe && i == len(stages)-1 {
+			sub.in = st.in
+			st.join(sub)
+		}
 	}
 	return out
 }
