@@ -165,10 +165,35 @@ func alias(w *walker, st *state, c *cmd) output {
 		if !ok {
 			continue
 		}
-		w.program(st.clone(), a.cut(len(name)+1), "alias")
+		v := a.cut(len(name) + 1)
+		w.program(st.clone(), v, "alias")
 		w.funcs[name] = true
+		if v.known() {
+			if w.common.aliases == nil {
+				w.common.aliases = map[string][]string{}
+			}
+			w.common.aliases[name] = append(w.common.aliases[name], v.text())
+		}
 	}
 	return output{}
+}
+
+// aliased judges what an alias makes of the words that follow it, and of what
+// it reads: on its own it was judged where it is defined.
+func (w *walker) aliased(st *state, c *cmd) {
+	name := c.word.text()
+	texts := w.common.aliases[name]
+	if len(texts) == 0 || w.common.calling[name] || !strings.HasPrefix(c.word.src, name) {
+		return // a quoted word is no alias
+	}
+	w.common.call(name)
+	defer delete(w.common.calling, name)
+	for _, t := range texts {
+		if len(c.args) > 0 {
+			t += " " + joined(c.args).src
+		}
+		w.reparse(st.clone(), t, c.pos, "alias")
+	}
 }
 
 func unsetNames(w *walker, st *state, c *cmd) output {
@@ -229,17 +254,13 @@ func letWords(w *walker, st *state, c *cmd) output {
 
 // exportWords judges export and its kin behind command or builtin.
 func exportWords(w *walker, st *state, c *cmd) output {
-	how := "assignment"
-	if c.name == "export" {
-		how = "export"
-	}
-	integer := false
+	at := w.attributes(c.name)
 	for _, a := range c.args {
-		if pre := a.prefix(); strings.HasPrefix(pre, "-") {
-			integer = integer || strings.ContainsAny(pre, "in")
+		if t := a.prefix(); isDeclareOption(t) {
+			at.option(t)
 			continue
 		}
-		w.declaredWord(st, a, how, integer)
+		w.declaredWord(st, a, at)
 	}
 	return output{}
 }

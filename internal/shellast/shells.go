@@ -81,7 +81,9 @@ func (w *walker) shellText(st *state, c *cmd, args []word) {
 		}
 		w.guessAll(st, c, args[2:])
 	}
-	w.program(sub, args[0], c.name+" -c")
+	n := *w
+	n.inFunc = false
+	n.program(sub, args[0], c.name+" -c")
 }
 
 // stdinProgram judges the standard input as the program of a shell.

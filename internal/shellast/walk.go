@@ -17,6 +17,7 @@ type walker struct {
 	base    *call.Pos // place of everything in it when it is text inside the command
 	via     string    // what runs this text
 	depth   int
+	inFunc  bool            // the text is the body of a function
 	funcs   map[string]bool // functions and aliases defined so far
 	printed map[int]output  // what constructs are known to print
 	common  *shared
@@ -32,6 +33,10 @@ type shared struct {
 	bodies  map[string][]body // of functions, to judge what they do with their input
 	calling map[string]bool   // functions being judged
 
+	aliases  map[string][]string
+	readonly map[string]bool // names that no assignment changes
+	integers map[string]bool // names whose assignments are arithmetic
+
 	lastpipe bool // the last stage of a pipe may run in the shell itself
 }
 
@@ -43,16 +48,35 @@ type body struct {
 
 func (s *shared) define(name string, w walker, stmt *syntax.Stmt) {
 	if s.bodies == nil {
-		s.bodies, s.calling = map[string][]body{}, map[string]bool{}
+		s.bodies = map[string][]body{}
 	}
 	s.bodies[name] = append(s.bodies[name], body{w: w, stmt: stmt})
 }
 
-func (s *shared) nameref(name string) {
-	if s.namerefs == nil {
-		s.namerefs = map[string]bool{}
+func (s *shared) call(name string) {
+	if s.calling == nil {
+		s.calling = map[string]bool{}
 	}
-	s.namerefs[name] = true
+	s.calling[name] = true
+}
+
+// declared remembers the attributes that a declaration gives a name.
+func (s *shared) declared(name string, a attributes) {
+	note := func(m *map[string]bool) {
+		if *m == nil {
+			*m = map[string]bool{}
+		}
+		(*m)[name] = true
+	}
+	if a.nameref {
+		note(&s.namerefs)
+	}
+	if a.readonly {
+		note(&s.readonly)
+	}
+	if a.integer {
+		note(&s.integers)
+	}
 }
 
 // output is what a command is known to print.
@@ -313,7 +337,9 @@ func (w *walker) function(st *state, x *syntax.FuncDecl) {
 	body := st.clone()
 	body.voidAll()
 	body.in = input{}
-	w.stmt(body, x.Body)
+	n := *w
+	n.inFunc = true
+	n.stmt(body, x.Body)
 }
 
 // timed walks what the reserved word time runs. Our parser keeps a "--".
@@ -390,19 +416,19 @@ func (w *walker) voidAssigned(st *state, bodies ...[]*syntax.Stmt) {
 				switch x := n.(type) {
 				case *syntax.Assign:
 					if x.Name != nil {
-						st.void(x.Name.Value)
+						st.loosen(x.Name.Value)
 					}
 				case *syntax.WordIter:
-					st.void(x.Name.Value)
+					st.loosen(x.Name.Value)
 				case *syntax.CallExpr:
 					w.voidBy(st, x)
 				case *syntax.BinaryArithm:
-					st.void(lit(x.X))
+					st.loosen(lit(x.X))
 				case *syntax.UnaryArithm:
-					st.void(lit(x.X))
+					st.loosen(lit(x.X))
 				case *syntax.ParamExp:
 					if x.Exp != nil && (x.Exp.Op == syntax.AssignUnset || x.Exp.Op == syntax.AssignUnsetOrNull) && x.Param != nil {
-						st.void(x.Param.Value)
+						st.loosen(x.Param.Value)
 					}
 				}
 				return true
@@ -432,14 +458,14 @@ func (w *walker) voidBy(st *state, x *syntax.CallExpr) {
 		}
 	}
 	if w.funcs[name] {
-		st.voidAll()
+		st.loosenAll()
 	}
 	switch name {
 	case "", "eval", "source", ".":
-		st.voidAll()
+		st.loosenAll()
 	case "read", "unset", "mapfile", "readarray", "printf", "getopts", "wait":
 		for _, a := range x.Args[1:] {
-			st.void(a.Lit())
+			st.loosen(a.Lit())
 		}
 	case "set", "shift":
 		st.args, st.argsKnown = nil, false
@@ -504,7 +530,7 @@ func (w *walker) called(st *state, c *cmd) {
 	if len(bodies) == 0 || w.common.calling[name] || !matters(st, c) {
 		return
 	}
-	w.common.calling[name] = true
+	w.common.call(name)
 	defer delete(w.common.calling, name)
 	for _, b := range bodies {
 		if w.common.left -= len(b.w.text(b.stmt)); w.depth >= maxDepth || w.common.left < 0 {
@@ -512,7 +538,7 @@ func (w *walker) called(st *state, c *cmd) {
 			return
 		}
 		n := b.w
-		n.depth = w.depth + 1
+		n.depth, n.inFunc = w.depth+1, true
 		sub := st.clone()
 		setArgs(sub, c.args)
 		n.stmt(sub, b.stmt)
