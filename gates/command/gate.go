@@ -210,6 +210,7 @@ func harmful(n string, args []string) bool {
 		case "systemctl":
 			return a == "poweroff" || a == "reboot" || a == "halt"
 		default:
+			a = strings.ToLower(a)
 			return strings.HasPrefix(a, "if=") || strings.HasPrefix(a, "of=")
 		}
 	})

@@ -20,7 +20,7 @@ func builtins() map[string]handler {
 		"getopts": getopts, "wait": waitNames,
 		":": ignore, "true": ignore, "false": ignore, "exit": ignore, "return": ignore, "break": ignore, "continue": ignore,
 		"pwd": ignore, "type": ignore, "which": ignore, "whereis": ignore, "man": ignore, "help": ignore, "umask": ignore,
-		"ulimit": ignore, "jobs": ignore, "fg": ignore, "bg": ignore, "disown": ignore, "times": ignore, "shopt": ignore,
+		"ulimit": ignore, "jobs": ignore, "fg": ignore, "bg": ignore, "disown": ignore, "times": ignore, "shopt": shopt,
 		"unalias": ignore, "enable": ignore, "dirs": ignore, "history": ignore, "logname": ignore, "seq": ignore,
 		"basename": ignore, "dirname": ignore, "expr": ignore, "sleep": ignore, "yes": ignore, "hostname": ignore,
 		"whoami": ignore, "id": ignore, "uname": ignore, "date": dateCommand, "getent": ignore, "nproc": ignore, "tty": ignore,
@@ -29,6 +29,14 @@ func builtins() map[string]handler {
 }
 
 func ignore(*walker, *state, *cmd) output { return output{} }
+
+// shopt notes when the last stage of a pipe is the shell itself.
+func shopt(w *walker, _ *state, c *cmd) output {
+	for _, a := range c.args {
+		w.common.lastpipe = w.common.lastpipe || a.is("lastpipe") || !a.known()
+	}
+	return output{}
+}
 
 func dateCommand(w *walker, st *state, c *cmd) output {
 	g := newGrammar("-d --date -f=r --file=r -r=t --reference=t -s --set")
@@ -157,10 +165,35 @@ func alias(w *walker, st *state, c *cmd) output {
 		if !ok {
 			continue
 		}
-		w.program(st.clone(), a.cut(len(name)+1), "alias")
+		v := a.cut(len(name) + 1)
+		w.program(st.clone(), v, "alias")
 		w.funcs[name] = true
+		if v.known() {
+			if w.common.aliases == nil {
+				w.common.aliases = map[string][]string{}
+			}
+			w.common.aliases[name] = append(w.common.aliases[name], v.text())
+		}
 	}
 	return output{}
+}
+
+// aliased judges what an alias makes of the words that follow it, and of what
+// it reads: on its own it was judged where it is defined.
+func (w *walker) aliased(st *state, c *cmd) {
+	name := c.word.text()
+	texts := w.common.aliases[name]
+	if len(texts) == 0 || w.common.calling[name] || !strings.HasPrefix(c.word.src, name) {
+		return // a quoted word is no alias
+	}
+	w.common.call(name)
+	defer delete(w.common.calling, name)
+	for _, t := range texts {
+		if len(c.args) > 0 {
+			t += " " + joined(c.args).src
+		}
+		w.reparse(st.clone(), t, c.pos, "alias")
+	}
 }
 
 func unsetNames(w *walker, st *state, c *cmd) output {
@@ -221,17 +254,13 @@ func letWords(w *walker, st *state, c *cmd) output {
 
 // exportWords judges export and its kin behind command or builtin.
 func exportWords(w *walker, st *state, c *cmd) output {
-	how := "assignment"
-	if c.name == "export" {
-		how = "export"
-	}
-	integer := false
+	at := w.attributes(c.name)
 	for _, a := range c.args {
-		if pre := a.prefix(); strings.HasPrefix(pre, "-") {
-			integer = integer || strings.ContainsAny(pre, "in")
+		if t := a.prefix(); isDeclareOption(t) {
+			at.option(t)
 			continue
 		}
-		w.declaredWord(st, a, how, integer)
+		w.declaredWord(st, a, at)
 	}
 	return output{}
 }

@@ -280,7 +280,7 @@ func truncate(w *walker, st *state, c *cmd) output {
 
 func dd(w *walker, st *state, c *cmd) output {
 	for _, x := range c.args {
-		switch pre := x.prefix(); {
+		switch pre := strings.ToLower(x.prefix()); {
 		case strings.HasPrefix(pre, "if="):
 			w.path(st, c, x.cut(3), roleRead)
 		case strings.HasPrefix(pre, "of="):

@@ -55,7 +55,7 @@ func (w *walker) redirect(st *state, r *syntax.Redirect) *input {
 	case syntax.RdrIn:
 		if p, ok := procPart(r.Word); ok {
 			first := len(w.f.Constructs)
-			res := w.procSubst(st, p)
+			res := w.procSubst(st, p, input{})
 			in := &input{kind: inputUnknown, text: w.text(p), cons: []int{first}, pos: pos}
 			if res.known {
 				in.kind, in.text = inputText, res.text
@@ -75,8 +75,34 @@ func (w *walker) redirect(st *state, r *syntax.Redirect) *input {
 			return nil
 		}
 	}
-	w.redirectPath(st, r, "write")
+	if _, ok := procOutput(r); !ok {
+		w.redirectPath(st, r, "write")
+	}
 	return nil
+}
+
+// procOutput returns the >( ) that a redirection writes to.
+func procOutput(r *syntax.Redirect) (*syntax.ProcSubst, bool) {
+	switch r.Op {
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll, syntax.DplOut:
+	default:
+		return nil, false
+	}
+	p, ok := procPart(r.Word)
+	return p, ok && p.Op == syntax.CmdOut
+}
+
+// written is what the command of a >( ) among the operands of another reads:
+// what that one passes on, most likely its own input, and nobody knows more.
+func (w *walker) written(st *state, x *syntax.ProcSubst) input {
+	if x.Op != syntax.CmdOut {
+		return input{}
+	}
+	in := input{kind: inputUnknown, text: w.text(x), cons: []int{len(w.f.Constructs)}, pos: w.pos(x)}
+	if st.in.kind == inputText {
+		in.word = plain(st.in.text, in.pos)
+	}
+	return in
 }
 
 func isDescriptor(x word) bool {

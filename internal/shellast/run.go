@@ -126,6 +126,13 @@ func (w *walker) assign(st *state, a *syntax.Assign, how string) {
 	w.codeVar(st, name, x)
 	w.pathVar(st, name, x)
 	st.assign(a, x)
+	switch {
+	case w.common.integers[name]:
+		w.arithmetic(st, x)
+		st.void(name)
+	case w.common.readonly[name]:
+		st.void(name) // it may hold what it held before
+	}
 }
 
 // assign remembers what an assignment leaves in its variable.
@@ -178,7 +185,7 @@ func (w *walker) array(st *state, a *syntax.Assign) {
 func (w *walker) codeVar(st *state, name string, x word) {
 	switch name {
 	case "PROMPT_COMMAND", "BASH_ALIASES", "GIT_SSH_COMMAND", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR",
-		"GIT_EXTERNAL_DIFF", "GIT_PROXY_COMMAND", "PAGER", "EDITOR", "VISUAL", "MANPAGER", "LESSOPEN", "SHELL", "BROWSER":
+		"GIT_EXTERNAL_DIFF", "GIT_PROXY_COMMAND", "PAGER", "EDITOR", "VISUAL", "MANPAGER", "LESSOPEN", "SHELL", "BROWSER", "RSYNC_RSH":
 		if !x.known() && len(x.cons) == 0 || x.known() && strings.TrimSpace(x.text()) == "" {
 			return
 		}
@@ -191,12 +198,24 @@ func (w *walker) codeVar(st *state, name string, x word) {
 		if x.known() && x.text() != "" {
 			w.run(st.clone(), []word{x}, name)
 		}
+	default:
+		w.shellVar(st, name, x)
+	}
+}
+
+// shellVar judges a variable that decides what a shell, or tar, does.
+func (w *walker) shellVar(st *state, name string, x word) {
+	switch name {
 	case "PS4", "PS1", "PS0", "PS2":
 		if x.known() {
 			w.again(st.clone(), x.text(), x.pos, true)
 		}
+	case "TAR_OPTIONS":
+		w.tarVariable(st, x)
+	case "BASHOPTS":
+		w.common.lastpipe = w.common.lastpipe || !x.known() || strings.Contains(x.text(), "lastpipe")
 	case "BASH_ENV", "ENV":
-		if x.known() {
+		if !w.startup(st, x, name) && x.known() {
 			w.again(st.clone(), x.text(), x.pos, true)
 		}
 	}
@@ -221,77 +240,94 @@ func (w *walker) pathVar(st *state, name string, x word) {
 	}
 }
 
+// attributes are what a declaration gives its names.
+type attributes struct {
+	how                        string
+	integer, nameref, readonly bool
+	lost                       bool // a local outside functions changes nothing
+}
+
+func (w *walker) attributes(variant string) attributes {
+	at := attributes{how: "assignment", readonly: variant == "readonly", lost: variant == "local" && !w.inFunc}
+	if variant == "export" {
+		at.how = variant
+	}
+	return at
+}
+
+// option takes in one option of a declaration.
+func (at *attributes) option(t string) {
+	if strings.HasPrefix(t, "+") {
+		return
+	}
+	if strings.Contains(t, "x") {
+		at.how = "export"
+	}
+	at.integer = at.integer || strings.Contains(t, "i")
+	at.nameref = at.nameref || strings.Contains(t, "n") && at.how != "export"
+	at.readonly = at.readonly || strings.Contains(t, "r")
+}
+
 // declare walks declare, local, export, readonly and typeset.
 func (w *walker) declare(st *state, x *syntax.DeclClause) {
-	how, integer, nameref := "assignment", false, false
-	if x.Variant.Value == "export" {
-		how = "export"
-	}
+	at := w.attributes(x.Variant.Value)
 	for _, a := range x.Args {
 		if a.Name != nil || a.Value == nil {
-			w.declared(st, a, how, integer, nameref)
+			w.declared(st, a, at)
 			continue
 		}
 		for _, f := range w.fields(st, a.Value) {
 			if t := f.text(); f.known() && isDeclareOption(t) {
-				how = exportedBy(t, how)
-				integer = integer || strings.Contains(t, "i")
-				nameref = nameref || strings.Contains(t, "n")
+				at.option(t)
 				continue
 			}
-			w.declaredWord(st, f, how, integer || nameref)
-			if nameref {
-				name, _, _ := strings.Cut(f.prefix(), "=")
-				w.common.nameref(name)
-			}
+			w.declaredWord(st, f, at)
 		}
 	}
-}
-
-func exportedBy(option, how string) string {
-	if strings.HasPrefix(option, "-") && strings.Contains(option, "x") {
-		return "export"
-	}
-	return how
 }
 
 func isDeclareOption(t string) bool { return len(t) > 1 && (t[0] == '-' || t[0] == '+') }
 
-func (w *walker) declared(st *state, a *syntax.Assign, how string, integer, nameref bool) {
+func (w *walker) declared(st *state, a *syntax.Assign, at attributes) {
+	name := a.Name.Value
+	defer w.common.declared(name, at)
 	if a.Naked && a.Index == nil && a.Value == nil && a.Array == nil {
-		if how == "export" {
-			w.env(a.Name.Value, how, w.pos(a.Name))
-			return
+		switch {
+		case at.how == "export":
+			w.env(name, at.how, w.pos(a.Name))
+		case !at.readonly || at.integer || at.nameref:
+			st.void(name)
 		}
-		st.void(a.Name.Value)
 		return
 	}
-	if (integer || nameref) && a.Value != nil {
-		w.evaluated(st, w.single(st, a.Value))
+	if (at.integer || at.nameref) && a.Value != nil {
+		w.arithmetic(st, w.single(st, a.Value))
 	}
-	w.assign(st, a, how)
-	if integer || nameref {
-		st.void(a.Name.Value)
-	}
-	if nameref {
-		w.common.nameref(a.Name.Value)
+	w.assign(st, a, at.how)
+	if at.integer || at.nameref || at.lost {
+		st.void(name)
 	}
 }
 
 // declaredWord judges an operand of declare that is only known after expansion.
-func (w *walker) declaredWord(st *state, f word, how string, evaluated bool) {
-	if evaluated {
+func (w *walker) declaredWord(st *state, f word, at attributes) {
+	name, _, ok := strings.Cut(f.prefix(), "=")
+	name = strings.TrimSuffix(name, "+")
+	if at.integer || at.nameref {
 		w.evaluated(st, f)
 	}
-	name, _, ok := strings.Cut(f.prefix(), "=")
-	if ok && isName(strings.TrimSuffix(name, "+")) {
-		name = strings.TrimSuffix(name, "+")
-		w.env(name, how, f.pos)
+	w.common.declared(name, at)
+	if ok && isName(name) {
+		v := f.cut(strings.IndexByte(f.prefix(), '=') + 1)
+		if at.integer {
+			w.arithmetic(st, v)
+		}
+		w.env(name, at.how, f.pos)
 		st.void(name)
-		w.codeVar(st, name, f.cut(strings.IndexByte(f.prefix(), '=')+1))
+		w.codeVar(st, name, v)
 		return
 	}
-	if how == "export" && !f.known() {
+	if at.how == "export" && !f.known() {
 		st.voidAll() // export takes no subscript, so nothing is evaluated
 		return
 	}
@@ -324,6 +360,8 @@ func (w *walker) run(st *state, words []word, via string) output {
 		w.f.Commands[c.index].Path = w.programPath(st, p)
 	}
 	if w.funcs[c.word.text()] {
+		w.called(st, c)
+		w.aliased(st, c)
 		st.voidAll()
 	}
 	if !c.own {

@@ -137,9 +137,7 @@ func (f *finder) exec(args []word, i int) int {
 			words = append(words, slotWord(strings.TrimSuffix(r.prefix(), "/")+"/", slotText, x.pos))
 		}
 	}
-	sub := f.st.clone()
-	sub.in = input{}
-	f.w.run(sub, words, via)
+	f.w.run(f.st.clone(), words, via)
 	return end
 }
 
@@ -513,11 +511,23 @@ func tar(w *walker, st *state, c *cmd) output {
 			args = oldStyle(args)
 		}
 	}
+	g := tarGrammar()
+	p := g.split(args)
+	w.optionPaths(st, c, g, p)
+	w.tarPrograms(st, p)
+	w.tarPaths(st, c, p)
+	return output{}
+}
+
+func tarGrammar() grammar {
 	g := newGrammar("-f --file -C --directory -T=r --files-from=r -X=r --exclude-from=r --exclude -I --use-compress-program --to-command --checkpoint-action -b -K -N --newer -V --label -H --format -g=w --listed-incremental=w -F --info-script --new-volume-script --rsh-command --rmt-command --transform --xform --owner --group --mode --mtime --strip-components -L --index-file=w --one-top-level=i --suffix --checkpoint")
 	delete(g.valued, "--checkpoint")
 	delete(g.valued, "--one-top-level")
-	p := g.split(args)
-	w.optionPaths(st, c, g, p)
+	return g
+}
+
+// tarPrograms judges the options of tar that run something.
+func (w *walker) tarPrograms(st *state, p parsed) {
 	for _, o := range p.opts {
 		if !o.has {
 			continue
@@ -531,8 +541,17 @@ func tar(w *walker, st *state, c *cmd) output {
 			}
 		}
 	}
-	w.tarPaths(st, c, p)
-	return output{}
+}
+
+// tarVariable judges the options that TAR_OPTIONS adds to every tar.
+func (w *walker) tarVariable(st *state, x word) {
+	words, ok := splitString(x)
+	switch {
+	case ok:
+		w.tarPrograms(st, tarGrammar().split(words))
+	case len(x.cons) > 0:
+		w.code(x.cons, x.src, "the options given to tar are not known before it runs", x.pos)
+	}
 }
 
 // oldStyle turns "xzf a.tar" into "-x -z -f a.tar".

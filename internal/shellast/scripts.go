@@ -13,6 +13,11 @@ func awk(w *walker, st *state, c *cmd) output {
 		programs = append(programs, rest[0])
 		rest = rest[1:]
 	}
+	for _, v := range p.values("-f", "--file", "-E", "--exec", "-i", "--include") {
+		if t, ok := w.programFile(st, c, v); ok {
+			programs = append(programs, t)
+		}
+	}
 	for _, v := range programs {
 		w.awkProgram(st, c, v)
 	}
@@ -230,6 +235,11 @@ func sed(w *walker, st *state, c *cmd) output {
 	if !p.has("-e", "--expression", "-f", "--file") && len(rest) > 0 {
 		scripts = append(scripts, rest[0])
 		rest = rest[1:]
+	}
+	for _, v := range p.values("-f", "--file") {
+		if t, ok := w.programFile(st, c, v); ok {
+			scripts = append(scripts, t)
+		}
 	}
 	inPlace := false
 	for _, o := range p.opts {

@@ -199,13 +199,46 @@ func isAssignment(op syntax.BinAritOperator) bool {
 
 func (w *walker) arithWord(st *state, x *syntax.Word) {
 	if name := x.Lit(); isName(name) {
-		if v := st.get(name, ""); v.known {
-			w.second(st, v.text, w.pos(x))
-		}
+		w.names(st, name, w.pos(x), 0)
 		return
 	}
-	f := w.single(st, x)
+	w.arithmetic(st, w.single(st, x))
+}
+
+// arithmetic judges a word whose value is an arithmetic expression: the
+// variables it names are expressions as well.
+func (w *walker) arithmetic(st *state, f word) {
 	w.evaluated(st, f)
+	for _, s := range f.segs {
+		if s.known {
+			w.names(st, s.text, f.pos, 0)
+		}
+		for _, m := range s.maybe {
+			w.second(st, m, f.pos)
+			w.names(st, m, f.pos, 0)
+		}
+	}
+}
+
+// names judges what the variables named in an expression hold.
+func (w *walker) names(st *state, text string, pos call.Pos, depth int) {
+	const deepest = 8
+	if depth > deepest {
+		return
+	}
+	inName := func(r rune) bool { return r == '_' || r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9' }
+	for name := range strings.FieldsFuncSeq(text, func(r rune) bool { return !inName(r) }) {
+		v, ok := st.vars[name]
+		if !ok {
+			continue
+		}
+		for _, t := range v.texts() {
+			w.second(st, t, pos)
+			if t != text {
+				w.names(st, t, pos, depth+1)
+			}
+		}
+	}
 }
 
 // evaluated judges a word whose value is evaluated as arithmetic.

@@ -13,6 +13,10 @@ func shellNames() []string {
 // shell judges a shell that is given text, a script or its standard input.
 func shell(w *walker, st *state, c *cmd) output {
 	text, stdin, args := shellOptions(c)
+	w.startupFile(st, c)
+	if c.name == "zsh" || c.name == "ksh" || strings.Contains(argText("", c.args), "lastpipe") {
+		w.common.lastpipe = true
+	}
 	switch {
 	case text:
 		w.shellText(st, c, args)
@@ -77,7 +81,9 @@ func (w *walker) shellText(st *state, c *cmd, args []word) {
 		}
 		w.guessAll(st, c, args[2:])
 	}
-	w.program(sub, args[0], c.name+" -c")
+	n := *w
+	n.inFunc = false
+	n.program(sub, args[0], c.name+" -c")
 }
 
 // stdinProgram judges the standard input as the program of a shell.
@@ -99,6 +105,75 @@ func (w *walker) inputProgram(st *state, in input, via string) {
 		w.code(in.cons, in.text, "what "+via+" reads is not known before it runs", in.pos)
 	case inputNone, inputFile:
 	}
+}
+
+// startupFile judges the file that --rcfile names. Bash takes one dash too.
+func (w *walker) startupFile(st *state, c *cmd) {
+	for i, a := range c.args {
+		if a.is("--rcfile", "--init-file", "-rcfile", "-init-file") && i+1 < len(c.args) && !w.startup(st, c.args[i+1], c.name) {
+			w.path(st, c, c.args[i+1], roleRead)
+		}
+	}
+}
+
+// startup judges a file that a shell reads first, when it is no file but text
+// that comes from another command. It reports whether it is.
+func (w *walker) startup(st *state, x word, via string) bool {
+	in, ok := w.passed(st, x)
+	if !ok {
+		return false
+	}
+	if in.kind == inputNone {
+		in = input{kind: inputUnknown, text: x.src, cons: x.cons, pos: x.pos} // of the shell to come
+	}
+	w.inputProgram(st, in, via)
+	return true
+}
+
+// passed returns what is read from an operand that is no file on disk: a
+// process substitution, or the input under the name of a device.
+func (w *walker) passed(st *state, x word) (input, bool) {
+	if len(x.cons) > 0 && !x.known() {
+		out, ok := w.printed[x.cons[0]]
+		switch {
+		case !ok:
+			return input{}, false
+		case len(x.cons) == 1 && out.known:
+			return input{kind: inputText, text: out.text, pos: x.pos}, true
+		}
+		return input{kind: inputUnknown, text: x.src, cons: x.cons, pos: x.pos}, true
+	}
+	t := x.text()
+	for _, dir := range []string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/"} {
+		if fd, ok := strings.CutPrefix(t, dir); ok && fd != "0" && x.known() {
+			in, ok := st.fds[fd]
+			if !ok {
+				in = input{kind: inputUnknown, text: t, pos: x.pos}
+			}
+			return in, true
+		}
+	}
+	if x.is("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "/proc/thread-self/fd/0") {
+		return st.in, true
+	}
+	return input{}, false
+}
+
+// programFile returns the program that a file operand of awk or sed names, when
+// it comes from another command and is known. What is not known asks.
+func (w *walker) programFile(st *state, c *cmd, x word) (word, bool) {
+	in, ok := w.passed(st, x)
+	if x.is("-") {
+		in, ok = st.in, true
+	}
+	switch {
+	case !ok:
+	case in.kind == inputText:
+		return plain(in.text, in.pos), true
+	case in.kind == inputUnknown:
+		w.code(in.cons, in.text, "the program "+c.name+" reads is not known before it runs", in.pos)
+	}
+	return word{}, false
 }
 
 // script judges a shell, or source, that reads a file.

@@ -21,6 +21,17 @@ type value struct {
 	maybe []string // what an unknown value may be, among others: the items of a loop
 }
 
+// texts are what the variable holds or may hold.
+func (v value) texts() []string {
+	switch {
+	case v.known && !v.array:
+		return []string{v.text}
+	case v.known:
+		return v.list
+	}
+	return v.maybe
+}
+
 func literal(s string) value { return value{known: true, text: s} }
 
 // input is what a command reads from its standard input.
@@ -52,6 +63,7 @@ type state struct {
 	args      []string
 	argsKnown bool
 	in        input
+	keepIn    bool // exec took the input of this command for all that follow
 	fds       map[string]input
 }
 
@@ -143,6 +155,25 @@ func (s *state) set(name string, v value) {
 	s.vars[name] = v
 }
 
+// loosen forgets a variable that a loop changes, but for what it may hold when
+// the loop starts.
+func (s *state) loosen(name string) {
+	if v, ok := s.vars[name]; ok && v.known && !v.array {
+		s.vars[name] = value{maybe: []string{v.text}}
+		return
+	} else if ok && len(v.maybe) > 0 {
+		return
+	}
+	s.void(name)
+}
+
+func (s *state) loosenAll() {
+	for n := range s.vars {
+		s.loosen(n)
+	}
+	s.args, s.argsKnown = nil, false
+}
+
 // void forgets a variable.
 func (s *state) void(name string) { s.set(name, value{}) }
 
@@ -168,6 +199,9 @@ func (s *state) join(o *state) {
 	}
 	if s.cwd != o.cwd {
 		s.cwd = ""
+	}
+	if s.in.kind != o.in.kind || s.in.text != o.in.text {
+		s.in = input{kind: inputUnknown, text: "<", pos: s.in.pos}
 	}
 	if s.argsKnown != o.argsKnown || !slices.Equal(s.args, o.args) {
 		s.args, s.argsKnown = nil, false

@@ -17,6 +17,7 @@ type walker struct {
 	base    *call.Pos // place of everything in it when it is text inside the command
 	via     string    // what runs this text
 	depth   int
+	inFunc  bool            // the text is the body of a function
 	funcs   map[string]bool // functions and aliases defined so far
 	printed map[int]output  // what constructs are known to print
 	common  *shared
@@ -28,13 +29,54 @@ type shared struct {
 	secrets []string // of the workspace, looked up once
 
 	namerefs map[string]bool // names that stand for other variables
+
+	bodies  map[string][]body // of functions, to judge what they do with their input
+	calling map[string]bool   // functions being judged
+
+	aliases  map[string][]string
+	readonly map[string]bool // names that no assignment changes
+	integers map[string]bool // names whose assignments are arithmetic
+
+	lastpipe bool // the last stage of a pipe may run in the shell itself
 }
 
-func (s *shared) nameref(name string) {
-	if s.namerefs == nil {
-		s.namerefs = map[string]bool{}
+// body is one definition of a function, and the walker that met it.
+type body struct {
+	w    walker
+	stmt *syntax.Stmt
+}
+
+func (s *shared) define(name string, w walker, stmt *syntax.Stmt) {
+	if s.bodies == nil {
+		s.bodies = map[string][]body{}
 	}
-	s.namerefs[name] = true
+	s.bodies[name] = append(s.bodies[name], body{w: w, stmt: stmt})
+}
+
+func (s *shared) call(name string) {
+	if s.calling == nil {
+		s.calling = map[string]bool{}
+	}
+	s.calling[name] = true
+}
+
+// declared remembers the attributes that a declaration gives a name.
+func (s *shared) declared(name string, a attributes) {
+	note := func(m *map[string]bool) {
+		if *m == nil {
+			*m = map[string]bool{}
+		}
+		(*m)[name] = true
+	}
+	if a.nameref {
+		note(&s.namerefs)
+	}
+	if a.readonly {
+		note(&s.readonly)
+	}
+	if a.integer {
+		note(&s.integers)
+	}
 }
 
 // output is what a command is known to print.
@@ -81,13 +123,31 @@ func (w *walker) stmt(st *state, s *syntax.Stmt) output {
 		st.in = *in
 	}
 	out := w.command(st, s.Cmd)
-	if in != nil {
+	if in != nil && !st.keepIn {
 		st.in = saved
 	}
+	st.keepIn = false
+	w.fed(st, s.Redirs, out)
 	if redirected {
 		return output{}
 	}
 	return out
+}
+
+// fed walks the commands of >( ) that a command writes to: they read what it
+// prints.
+func (w *walker) fed(st *state, rs []*syntax.Redirect, out output) {
+	for _, r := range rs {
+		p, ok := procOutput(r)
+		if !ok {
+			continue
+		}
+		in := input{kind: inputUnknown, text: w.text(p), cons: []int{len(w.f.Constructs)}, pos: w.pos(p)}
+		if out.known {
+			in.kind, in.text, in.cons = inputText, out.text, nil
+		}
+		w.procSubst(st, p, in)
+	}
 }
 
 // command walks one command. Everything that is a command position ends in
@@ -205,6 +265,10 @@ func (w *walker) pipeline(st *state, x *syntax.BinaryCmd) output {
 			}
 		}
 		out = w.stmt(sub, s)
+		if w.common.lastpipe && i == len(stages)-1 {
+			sub.in = st.in
+			st.join(sub)
+		}
 	}
 	return out
 }
@@ -268,11 +332,14 @@ func (w *walker) caseClause(st *state, x *syntax.CaseClause) {
 func (w *walker) function(st *state, x *syntax.FuncDecl) {
 	if x.Name != nil {
 		w.funcs[x.Name.Value] = true
+		w.common.define(x.Name.Value, *w, x.Body)
 	}
 	body := st.clone()
 	body.voidAll()
 	body.in = input{}
-	w.stmt(body, x.Body)
+	n := *w
+	n.inFunc = true
+	n.stmt(body, x.Body)
 }
 
 // timed walks what the reserved word time runs. Our parser keeps a "--".
@@ -349,19 +416,19 @@ func (w *walker) voidAssigned(st *state, bodies ...[]*syntax.Stmt) {
 				switch x := n.(type) {
 				case *syntax.Assign:
 					if x.Name != nil {
-						st.void(x.Name.Value)
+						st.loosen(x.Name.Value)
 					}
 				case *syntax.WordIter:
-					st.void(x.Name.Value)
+					st.loosen(x.Name.Value)
 				case *syntax.CallExpr:
 					w.voidBy(st, x)
 				case *syntax.BinaryArithm:
-					st.void(lit(x.X))
+					st.loosen(lit(x.X))
 				case *syntax.UnaryArithm:
-					st.void(lit(x.X))
+					st.loosen(lit(x.X))
 				case *syntax.ParamExp:
 					if x.Exp != nil && (x.Exp.Op == syntax.AssignUnset || x.Exp.Op == syntax.AssignUnsetOrNull) && x.Param != nil {
-						st.void(x.Param.Value)
+						st.loosen(x.Param.Value)
 					}
 				}
 				return true
@@ -391,14 +458,14 @@ func (w *walker) voidBy(st *state, x *syntax.CallExpr) {
 		}
 	}
 	if w.funcs[name] {
-		st.voidAll()
+		st.loosenAll()
 	}
 	switch name {
 	case "", "eval", "source", ".":
-		st.voidAll()
+		st.loosenAll()
 	case "read", "unset", "mapfile", "readarray", "printf", "getopts", "wait":
 		for _, a := range x.Args[1:] {
-			st.void(a.Lit())
+			st.loosen(a.Lit())
 		}
 	case "set", "shift":
 		st.args, st.argsKnown = nil, false
@@ -454,7 +521,49 @@ func unescapeBackquotes(s string) string {
 	return b.String()
 }
 
-func (w *walker) procSubst(st *state, x *syntax.ProcSubst) output {
+// called judges a function again where it is called with something to read, or
+// with text that arithmetic would run: where it is defined nothing is known of
+// either.
+func (w *walker) called(st *state, c *cmd) {
+	name := c.word.text()
+	bodies := w.common.bodies[name]
+	if len(bodies) == 0 || w.common.calling[name] || !matters(st, c) {
+		return
+	}
+	w.common.call(name)
+	defer delete(w.common.calling, name)
+	for _, b := range bodies {
+		if w.common.left -= len(b.w.text(b.stmt)); w.depth >= maxDepth || w.common.left < 0 {
+			w.code(nil, name, "the functions call each other too often to judge", c.pos)
+			return
+		}
+		n := b.w
+		n.depth, n.inFunc = w.depth+1, true
+		sub := st.clone()
+		setArgs(sub, c.args)
+		n.stmt(sub, b.stmt)
+	}
+}
+
+// matters reports whether a function may run what it is given.
+func matters(st *state, c *cmd) bool {
+	if st.in.kind == inputText || st.in.kind == inputUnknown {
+		return true
+	}
+	for _, a := range c.args {
+		if a.known() && strings.ContainsAny(a.text(), "$`") {
+			return true
+		}
+	}
+	for _, v := range st.vars {
+		if v.known && strings.ContainsAny(v.text, "$`") {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *walker) procSubst(st *state, x *syntax.ProcSubst, in input) output {
 	kind := "<( )"
 	if x.Op == syntax.CmdOut {
 		kind = ">( )"
@@ -462,7 +571,7 @@ func (w *walker) procSubst(st *state, x *syntax.ProcSubst) output {
 	w.f.Constructs = append(w.f.Constructs, call.Construct{Kind: kind, Text: w.text(x), Pos: w.pos(x)})
 	i := len(w.f.Constructs) - 1
 	sub := st.clone()
-	sub.in = input{}
+	sub.in = in
 	out := w.stmts(sub, x.Stmts)
 	w.printed[i] = out
 	return out

@@ -421,7 +421,7 @@ func (b *builder) expansion(p syntax.WordPart, quoted bool) {
 		b.w.arith(b.st, x.X)
 		b.push(seg{text: b.w.text(x), quoted: true, number: true})
 	case *syntax.ProcSubst:
-		b.w.procSubst(b.st, x)
+		b.w.procSubst(b.st, x, b.w.written(b.st, x))
 		b.push(seg{text: b.w.text(x), quoted: true})
 	}
 }

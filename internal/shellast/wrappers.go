@@ -112,6 +112,9 @@ func (row wrapper) unwrap(name string) handler {
 		if assigns {
 			rest = w.assignWords(st, rest)
 		}
+		if name == "exec" && len(rest) == 0 {
+			st.keepIn = true
+		}
 		return w.run(st, rest, name)
 	}
 }
