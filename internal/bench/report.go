@@ -27,7 +27,11 @@ func (r *report) ratio(what string, ours, bare time.Duration, most float64) {
 }
 
 func (r *report) atMost(what string, ours, most float64, beside string) {
-	r.row(what, fmt.Sprintf("%.4g", ours), beside, fmt.Sprintf("≤ %g", most), ours <= most)
+	figure := fmt.Sprintf("%.3g", ours)
+	if ours >= 100 {
+		figure = fmt.Sprintf("%.0f", ours)
+	}
+	r.row(what, figure, beside, fmt.Sprintf("≤ %g", most), ours <= most)
 }
 
 func (r *report) atLeast(what string, ours, bare, least float64) {
