@@ -94,10 +94,17 @@ func decode(raw json.RawMessage, v any) error {
 	return nil
 }
 
+// maxPath is the longest path the kernel takes, from linux/limits.h.
+const maxPath = 4096
+
 // check finds what the schema cannot say.
 func (a args) check(cfg Config) error {
 	if strings.TrimSpace(a.Command) == "" {
 		return call.ArgError("command", "the command is empty", "give the text bash is to run")
+	}
+	if len(a.Cwd) > maxPath {
+		return call.ArgError("cwd", fmt.Sprintf("a path of %d bytes is longer than any there can be (%d)", len(a.Cwd), maxPath),
+			"name a folder below the workspace")
 	}
 	if err := checkEnv("env", a.Env); err != nil {
 		return err

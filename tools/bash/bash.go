@@ -392,6 +392,9 @@ func explain(ctx context.Context, err error) error {
 	case notStarted:
 		e := call.Failure("not_started", "the command was not started: "+start.Error(), "check that cwd exists and is a folder")
 		e.Cause = err
+		if strings.HasPrefix(start.Step, "enter ") {
+			e.Field = "cwd"
+		}
 		return e
 	case ctx.Err() != nil:
 		return cancelled(sandbox.Outcome{})
