@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 )
 
 // ErrBroken is wrapped by [Report.Err] when the chain does not hold.
@@ -196,14 +195,4 @@ func (v *verifier) problem(line int, kind, text string) {
 	if len(v.rep.Problems) < maxProblems {
 		v.rep.Problems = append(v.rep.Problems, Problem{Line: line, Kind: kind, Text: text})
 	}
-}
-
-// VerifyFile is [Verify] of the file at path.
-func VerifyFile(path string) (Report, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return Report{}, fmt.Errorf("verify audit log: %w", err)
-	}
-	rep, err := Verify(f)
-	return rep, errors.Join(err, f.Close())
 }

@@ -281,9 +281,6 @@ func (ix *Index) add(n *html.Node, parent, prev int32) int32 {
 	return self
 }
 
-// Len is the number of elements.
-func (ix *Index) Len() int { return len(ix.nodes) }
-
 // Select returns the elements a selector names, in document order.
 func (ix *Index) Select(s *Selector) []*html.Node {
 	var marks []bool

@@ -1,10 +1,8 @@
 package read
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -73,28 +71,6 @@ const listInput = `{"type":"object","properties":{"path":{"type":"string"}},"req
 
 const listOutput = `{"type":"object","properties":{"entries":{"type":"array","items":{"type":"object"}},` +
 	`"truncated":{"type":"boolean"}}}`
-
-// decode reads canonical arguments, which the registry has checked against the
-// schema.
-func decode(raw json.RawMessage, v any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return call.ArgError("", "the arguments do not fit the tool: "+err.Error(), "see the tool's input schema")
-	}
-	return nil
-}
-
-// encode makes the structured result; text stays readable in it.
-func encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("encode result: %w", err)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
 
 // base is what the four tools have in common.
 type base struct {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zeph-tools/zeph-mcp-tools/tools"
+
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
@@ -75,7 +77,7 @@ func splitGlob(a findArgs) (start, glob string, err error) {
 // Facts implements tools.Tool.
 func (t *FindPath) Facts(raw json.RawMessage) (call.Facts, error) {
 	var a findArgs
-	if err := decode(raw, &a); err != nil {
+	if err := tools.DecodeArgs(raw, &a); err != nil {
 		return call.Facts{}, err
 	}
 	start, glob, err := splitGlob(a)
@@ -187,6 +189,6 @@ func (t *FindPath) result(a findArgs, all []found) (call.Result, error) {
 	case out.Truncated:
 		text += fmt.Sprintf("\n... and more results (showing first %d of %d, newest first)", len(out.Paths), len(all))
 	}
-	structured, err := encode(out)
+	structured, err := tools.EncodeResult(out)
 	return call.Result{Text: text, Structured: structured, Outcome: call.Outcome{Truncated: out.Truncated, RawBytes: int64(len(text))}}, err
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/zeph-tools/zeph-mcp-tools/tools"
+
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
@@ -42,7 +44,7 @@ func (*Grep) Spec() call.Spec {
 // Facts implements tools.Tool.
 func (t *Grep) Facts(raw json.RawMessage) (call.Facts, error) {
 	var a grepArgs
-	if err := decode(raw, &a); err != nil {
+	if err := tools.DecodeArgs(raw, &a); err != nil {
 		return call.Facts{}, err
 	}
 	if _, err := a.compile(); err != nil {

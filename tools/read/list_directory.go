@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zeph-tools/zeph-mcp-tools/tools"
+
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 	"github.com/zeph-tools/zeph-mcp-tools/gates"
 	"github.com/zeph-tools/zeph-mcp-tools/internal/workspace"
@@ -34,7 +36,7 @@ func (*ListDirectory) Spec() call.Spec {
 // Facts implements tools.Tool.
 func (t *ListDirectory) Facts(raw json.RawMessage) (call.Facts, error) {
 	var a listArgs
-	if err := decode(raw, &a); err != nil {
+	if err := tools.DecodeArgs(raw, &a); err != nil {
 		return call.Facts{}, err
 	}
 	p, err := t.ws.Argument("path", a.Path, true)
@@ -133,7 +135,7 @@ func (t *ListDirectory) result(a listArgs, all []entry) (call.Result, error) {
 	case out.Truncated:
 		text += fmt.Sprintf("\n... (showing %d of %d entries; find_path narrows)", len(out.Entries), len(all))
 	}
-	structured, err := encode(out)
+	structured, err := tools.EncodeResult(out)
 	return call.Result{Text: text, Structured: structured, Outcome: call.Outcome{Truncated: out.Truncated, RawBytes: int64(len(text))}}, err
 }
 

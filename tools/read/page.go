@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/zeph-tools/zeph-mcp-tools/tools"
+
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 
@@ -225,7 +227,7 @@ func (p *pager) result(size int64) (call.Result, error) {
 	if p.more {
 		out.NextOffset = &next
 	}
-	structured, err := encode(out)
+	structured, err := tools.EncodeResult(out)
 	if err != nil {
 		return call.Result{}, err
 	}

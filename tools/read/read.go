@@ -12,6 +12,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/zeph-tools/zeph-mcp-tools/tools"
+
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 	"github.com/zeph-tools/zeph-mcp-tools/gates"
 	"github.com/zeph-tools/zeph-mcp-tools/internal/workspace"
@@ -39,7 +41,7 @@ func (*Read) Spec() call.Spec {
 // Facts implements tools.Tool.
 func (t *Read) Facts(raw json.RawMessage) (call.Facts, error) {
 	var a readArgs
-	if err := decode(raw, &a); err != nil {
+	if err := tools.DecodeArgs(raw, &a); err != nil {
 		return call.Facts{}, err
 	}
 	p, err := t.ws.Argument("path", a.Path, true)
@@ -121,7 +123,7 @@ func (t *Read) image(f *os.File, k kind, size int64) (call.Result, error) {
 		return call.Result{}, err
 	}
 	text := fmt.Sprintf("%s image, %d bytes", k.name, size)
-	structured, err := encode(readResult{Content: text})
+	structured, err := tools.EncodeResult(readResult{Content: text})
 	if err != nil {
 		return call.Result{}, err
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/zeph-tools/zeph-mcp-tools/tools"
+
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 )
 
@@ -331,7 +333,7 @@ func (s *search) result(a grepArgs) (call.Result, error) {
 			notes = append(notes, fmt.Sprintf("(%d %s)", n.count, n.text))
 		}
 	}
-	structured, err := encode(out)
+	structured, err := tools.EncodeResult(out)
 	return call.Result{
 		Text: strings.TrimSuffix(s.text.String()+strings.Join(notes, "\n"), "\n"), Structured: structured,
 		Outcome: call.Outcome{Truncated: out.Truncated, RawBytes: int64(s.text.Len())},

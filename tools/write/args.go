@@ -1,8 +1,6 @@
 package write
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -37,28 +35,6 @@ const editInput = `{"type":"object","properties":{"path":{"type":"string"},"old_
 	`"required":["path","old_string","new_string"],"additionalProperties":false}`
 
 const editOutput = `{"type":"object","properties":{"replacements":{"type":"integer"},"diff":{"type":"string"}}}`
-
-// decode reads canonical arguments, which the registry has checked against the
-// schema.
-func decode(raw json.RawMessage, v any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return call.ArgError("", "the arguments do not fit the tool: "+err.Error(), "see the tool's input schema")
-	}
-	return nil
-}
-
-// encode makes the structured result; text stays readable in it.
-func encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("encode result: %w", err)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
 
 // base is what the tools have in common.
 type base struct {

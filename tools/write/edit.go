@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/zeph-tools/zeph-mcp-tools/tools"
+
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 	"github.com/zeph-tools/zeph-mcp-tools/gates"
 	"github.com/zeph-tools/zeph-mcp-tools/internal/workspace"
@@ -39,7 +41,7 @@ func (*Edit) Spec() call.Spec {
 // deny_read holds for it too.
 func (t *Edit) Facts(raw json.RawMessage) (call.Facts, error) {
 	var a editArgs
-	if err := decode(raw, &a); err != nil {
+	if err := tools.DecodeArgs(raw, &a); err != nil {
 		return call.Facts{}, err
 	}
 	switch a.OldString {
@@ -105,7 +107,7 @@ func (t *Edit) edit(session string, p call.Path, a editArgs) (call.Result, error
 		out.HardLinks = info.Links
 		shown += linksNote(info.Links)
 	}
-	structured, err := encode(out)
+	structured, err := tools.EncodeResult(out)
 	return call.Result{Text: shown, Structured: structured, Outcome: call.Outcome{RawBytes: int64(len(text))}}, err
 }
 

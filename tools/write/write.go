@@ -16,6 +16,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/zeph-tools/zeph-mcp-tools/tools"
+
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 	"github.com/zeph-tools/zeph-mcp-tools/gates"
 	"github.com/zeph-tools/zeph-mcp-tools/internal/workspace"
@@ -46,7 +48,7 @@ func (*Write) Spec() call.Spec {
 // Facts implements tools.Tool.
 func (t *Write) Facts(raw json.RawMessage) (call.Facts, error) {
 	var a writeArgs
-	if err := decode(raw, &a); err != nil {
+	if err := tools.DecodeArgs(raw, &a); err != nil {
 		return call.Facts{}, err
 	}
 	p, err := t.target(a.Path, "write")
@@ -119,7 +121,7 @@ func (t *Write) write(session string, p call.Path, a writeArgs) (call.Result, er
 		out.HardLinks = info.Links
 		text += linksNote(info.Links)
 	}
-	structured, err := encode(out)
+	structured, err := tools.EncodeResult(out)
 	return call.Result{Text: text, Structured: structured, Outcome: call.Outcome{RawBytes: int64(len(a.Content))}}, err
 }
 
