@@ -68,6 +68,9 @@ func sample(id string) Record {
 		Verdict: "allow",
 		Trail:   []TrailEntry{{Gate: "policy", Verdict: "allow"}, {Gate: "trust", Verdict: "allow"}, {Gate: "command", Verdict: "allow", Code: "confined", Reason: "the sandbox answers"}},
 		Outcome: "ok", ExitCode: &code, RawBytes: 1234, ShownBytes: 400, SandboxLevel: 2, RunTime: 9 * time.Millisecond, PolicyFingerprint: "abc",
+		Violations: []call.Violation{{
+			Kind: call.ViolationNet, Op: "connect", Target: "host.example:443", Rule: "net.allow", Source: call.SourceExact, Count: 3, By: "curl", Hint: "ask",
+		}},
 	}
 }
 
@@ -138,6 +141,9 @@ func TestOneRecordACall(t *testing.T) {
 		"v": 1.0, "seq": 2.0, "kind": "call", "call_id": "c-1", "caller": "local", "transport": "stdio", "tool": "bash", "verdict": "allow",
 		"outcome": "ok", "exit_code": 0.0, "timed_out": false, "truncated": false, "raw_bytes": 1234.0, "sandbox_level": 2.0, "run_ms": 9.0, "total_ms": 12.0,
 		"args": map[string]any{"command": "go test ./...", "timeout_ms": 60000.0}, "policy": "abc",
+		"violations": []any{map[string]any{
+			"kind": "net", "op": "connect", "target": "host.example:443", "rule": "net.allow", "source": "exact", "count": 3.0, "by": "curl",
+		}},
 	} {
 		if diff := cmp.Diff(want, got[key]); diff != "" {
 			t.Errorf("%s: %s", key, diff)

@@ -48,6 +48,8 @@ type Record struct {
 	ShownBytes   int64 `json:"shown_bytes"`
 	SandboxLevel int   `json:"sandbox_level"` // 0 = no command ran
 
+	Violations []call.Violation `json:"violations,omitempty"` // what the sandbox denied a command
+
 	RunTime time.Duration `json:"-"` // written as run_ms
 }
 
@@ -70,7 +72,7 @@ const (
 	maxFacts  = 24 << 10
 	maxReason = 1 << 10
 	maxError  = 4 << 10
-	maxTrail  = 32
+	maxTrail  = 32 // and as many violations
 )
 
 // encoded is the record as written: durations in milliseconds, facts as bytes
@@ -106,7 +108,7 @@ func (r Record) encode(red *redact.Redactor) ([]byte, error) {
 	}
 	// Texts full of escapes can still be too long; what was decided and how it
 	// ended always fits.
-	e.Args, e.Facts = cutJSON(e.Args, 0), cutJSON(e.Facts, 0)
+	e.Args, e.Facts, e.Violations = cutJSON(e.Args, 0), cutJSON(e.Facts, 0), nil
 	for i := range e.Trail {
 		e.Trail[i].Reason, e.Trail[i].Suggestion = cut(e.Trail[i].Reason, 100), ""
 	}
@@ -138,6 +140,12 @@ func (e *encoded) cutTexts(red *redact.Redactor) {
 		*s = long(*s, 256)
 	}
 	e.Error = long(e.Error, maxError)
+	violations := e.Violations[:min(len(e.Violations), maxTrail)]
+	e.Violations = make([]call.Violation, len(violations))
+	for i, v := range violations {
+		v.Target, v.By, v.Hint = long(v.Target, maxReason/4), long(v.By, 64), "" // the hint is for the model
+		e.Violations[i] = v
+	}
 	trail := e.Trail[:min(len(e.Trail), maxTrail)]
 	e.Trail = make([]TrailEntry, len(trail))
 	for i, t := range trail {

@@ -30,6 +30,8 @@ type Outcome struct {
 	Truncated bool  // something was cut
 	RawBytes  int64 // before any cut
 	Sandbox   int   // level a command ran at; 0 = no command ran
+	// Violations are what the sandbox denied a command.
+	Violations []Violation
 }
 
 // Category sorts errors by what the model can do about them.

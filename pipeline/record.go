@@ -98,6 +98,7 @@ func (p *Pipeline) describe(rec *audit.Record, resp *Response) {
 		out := resp.Result.Outcome
 		rec.Outcome, rec.ExitCode, rec.TimedOut, rec.Truncated = "ok", out.ExitCode, out.TimedOut, out.Truncated
 		rec.RawBytes, rec.ShownBytes, rec.SandboxLevel = out.RawBytes, int64(len(resp.Result.Text)), out.Sandbox
+		rec.Violations = out.Violations
 		return
 	}
 	var (

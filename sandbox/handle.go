@@ -21,6 +21,8 @@ type Run struct {
 	began time.Time
 	left  func() // called when the session is no longer used
 
+	denied violations
+
 	asked sync.Once
 	stop  chan struct{} // closed when the end was asked for
 	done  chan struct{} // closed when the next two are set
@@ -106,7 +108,7 @@ func (r *Run) Limit() time.Duration { return r.cmd.Timeout }
 // Snapshot is what the outcome would be if the command printed nothing more,
 // without an end.
 func (r *Run) Snapshot() Outcome {
-	out := Outcome{Duration: time.Since(r.began)}
+	out := Outcome{Duration: time.Since(r.began), Violations: r.denied.all()}
 	if r.s.Confined() {
 		out.Level = LevelFull
 	}

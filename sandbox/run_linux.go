@@ -161,9 +161,9 @@ func (r *Run) launch() error {
 // supervise brings the command to its end and says what it was.
 func (r *Run) supervise(ended <-chan *stage.Exit) {
 	var out Outcome
-	end, err := r.await(ended, &out, func() { out.Restored = append(out.Restored, r.s.lookAfter()...) })
+	end, err := r.await(ended, &out, func() { r.note(&out, r.s.lookAfter()) })
 	r.out.finish(&r.s.buffers)
-	out.Restored = append(out.Restored, r.s.unwatch()...)
+	r.note(&out, r.s.unwatch())
 	switch {
 	case err != nil:
 		r.err = err
@@ -178,6 +178,7 @@ func (r *Run) supervise(ended <-chan *stage.Exit) {
 		}
 		setExit(&out, syscall.WaitStatus(end.Status))
 		out.OutOfMemory = out.ExitCode != 0 && !out.TimedOut && !out.Cancelled && r.s.oom.grew()
+		out.Violations = r.denied.all()
 		r.end = out
 	}
 	r.left()
@@ -185,7 +186,7 @@ func (r *Run) supervise(ended <-chan *stage.Exit) {
 }
 
 // unwatch looks after what no mount holds, once a command has ended.
-func (s *Sandbox) unwatch() []string {
+func (s *Sandbox) unwatch() []restored {
 	if !s.Confined() {
 		return nil
 	}
@@ -193,7 +194,7 @@ func (s *Sandbox) unwatch() []string {
 }
 
 // lookAfter does the same while commands still run.
-func (s *Sandbox) lookAfter() []string {
+func (s *Sandbox) lookAfter() []restored {
 	if !s.Confined() {
 		return nil
 	}

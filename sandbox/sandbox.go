@@ -101,6 +101,8 @@ type Outcome struct {
 	// Restored tells of what was put back or set aside, because something would
 	// later have been run for it outside.
 	Restored []string
+	// Violations are what it was denied, as far as that is known; no more than 20.
+	Violations []Violation
 }
 
 // Sandbox runs commands. It is safe for concurrent use.

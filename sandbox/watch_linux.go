@@ -77,8 +77,8 @@ func (w *watch) begin(paths []string) {
 
 // end looks at them again, and at those that are new. What a command did to
 // have something run outside later is undone: the old file or link is put
-// back, what is new is set aside. It returns a line for each.
-func (w *watch) end(paths []string) []string {
+// back, what is new is set aside. It tells of each.
+func (w *watch) end(paths []string) []restored {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.running--
@@ -87,17 +87,17 @@ func (w *watch) end(paths []string) []string {
 
 // check does what [watch.end] does while the command still runs, so that a
 // long one cannot leave something standing until its end.
-func (w *watch) check(paths []string) []string {
+func (w *watch) check(paths []string) []restored {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.settle(paths)
 }
 
 // settle is called under the lock.
-func (w *watch) settle(paths []string) []string {
+func (w *watch) settle(paths []string) []restored {
 	all := slices.AppendSeq(slices.Clone(paths), maps.Keys(w.known))
 	slices.Sort(all)
-	var out []string
+	var out []restored
 	for _, p := range slices.Compact(all) {
 		was, had := w.known[p]
 		now := look(p)
@@ -115,7 +115,7 @@ func (w *watch) settle(paths []string) []string {
 }
 
 // settle undoes a change, if it is one to undo.
-func settle(p string, was, now state) []string {
+func settle(p string, was, now state) []restored {
 	var what []string
 	switch {
 	case was.kind == absent && filepath.Base(p) == "hooks" && now.kind == other:
@@ -131,9 +131,9 @@ func settle(p string, was, now state) []string {
 	}
 	done := undo(p, was)
 	if len(what) == 0 {
-		return []string{p + " is protected and was " + done}
+		return []restored{{p, p + " is protected and was " + done}}
 	}
-	return []string{p + " was " + done + ": it sets " + strings.Join(what, ", ")}
+	return []restored{{p, p + " was " + done + ": it sets " + strings.Join(what, ", ")}}
 }
 
 // undo puts back what was at a path, or sets aside what is there, and says
@@ -159,12 +159,12 @@ func undo(p string, was state) string {
 
 // newHooks sets aside what git would run in a folder of hooks that is new. The
 // samples that git itself puts there stay.
-func newHooks(dir string) []string {
+func newHooks(dir string) []restored {
 	list, err := os.ReadDir(dir)
 	if err != nil {
-		return []string{dir + " is protected and cannot be read"}
+		return []restored{{dir, dir + " is protected and cannot be read"}}
 	}
-	var out []string
+	var out []restored
 	for _, e := range list {
 		if p := filepath.Join(dir, e.Name()); !strings.HasSuffix(p, ".sample") && !strings.Contains(e.Name(), quarantine) {
 			out = append(out, settle(p, state{}, state{kind: other})...)

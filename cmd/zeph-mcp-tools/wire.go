@@ -263,6 +263,9 @@ func (e *engine) recordEnd(r bash.RunRecord) {
 	if r.Signal != "" {
 		fields["signal"] = r.Signal
 	}
+	if len(r.Violations) > 0 {
+		fields["violations"] = r.Violations
+	}
 	if err := e.audit.Event("run_ended", fields); err != nil {
 		e.log.Error("audit log lost the end of a run", "call_id", r.CallID, "error", err)
 	}

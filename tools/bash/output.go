@@ -128,6 +128,8 @@ type outputResult struct {
 	OOM      bool   `json:"out_of_memory,omitempty"`
 	Stopped  bool   `json:"stopped,omitempty"`
 	Duration int64  `json:"duration_ms"`
+
+	Sandbox *confine `json:"sandbox,omitempty"` // once it has ended
 }
 
 // read returns a page of output, and how the run ended when it has.
@@ -186,7 +188,8 @@ func (r *run) tell(ctx context.Context, b *bytes.Buffer, res *outputResult) erro
 	}
 	code := out.ExitCode
 	res.ExitCode, res.Signal, res.TimedOut, res.Stopped = &code, out.Signal, out.TimedOut, out.Cancelled
-	res.OOM = out.OutOfMemory
+	box := confinement(out)
+	res.OOM, res.Sandbox = out.OutOfMemory, &box
 	res.Stages, res.Duration = differing(r.stages()), out.Duration.Milliseconds()
 	switch {
 	case out.TimedOut:
@@ -205,6 +208,9 @@ func (r *run) tell(ctx context.Context, b *bytes.Buffer, res *outputResult) erro
 	}
 	for _, line := range out.Restored {
 		fmt.Fprintf(b, "\n[%.300s]", line)
+	}
+	if s := denials(out.Violations); s != "" {
+		fmt.Fprintf(b, "\n[%s]", s)
 	}
 	return nil
 }

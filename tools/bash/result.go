@@ -35,8 +35,18 @@ type result struct {
 
 // confine says how the command was confined.
 type confine struct {
-	Level   int    `json:"level"`
-	Profile string `json:"profile"`
+	Level      int                 `json:"level"`
+	Profile    string              `json:"profile"`
+	Violations []sandbox.Violation `json:"violations,omitempty"` // what it was denied
+}
+
+// confinement tells how a command was confined, and what it was denied.
+func confinement(out sandbox.Outcome) confine {
+	c := confine{Level: out.Level, Profile: "workspace", Violations: out.Violations}
+	if out.Level == sandbox.LevelNone {
+		c.Profile = "unconfined"
+	}
+	return c
 }
 
 // result tells how a command ended, or what it printed so far. r is nil when
@@ -48,10 +58,7 @@ func (j job) result(out sandbox.Outcome, r *run, running bool) (call.Result, err
 		Truncated:  out.Stdout.Truncated || out.Stderr.Truncated || out.Combined.Truncated,
 		DurationMS: out.Duration.Milliseconds(), Killed: out.Killed, Survivors: out.Survivors,
 		Cwd: j.cmd.Dir, Env: j.set.name,
-		Sandbox: confine{Level: out.Level, Profile: "workspace"},
-	}
-	if out.Level == sandbox.LevelNone {
-		res.Sandbox.Profile = "unconfined"
+		Sandbox: confinement(out),
 	}
 	if !running {
 		code := out.ExitCode
@@ -68,7 +75,7 @@ func (j job) result(out sandbox.Outcome, r *run, running bool) (call.Result, err
 		Text: j.text(out, res), Structured: raw,
 		Outcome: call.Outcome{
 			ExitCode: res.ExitCode, TimedOut: out.TimedOut, Truncated: res.Truncated,
-			RawBytes: out.Combined.Total, Sandbox: out.Level,
+			RawBytes: out.Combined.Total, Sandbox: out.Level, Violations: out.Violations,
 		},
 	}, nil
 }
@@ -117,6 +124,9 @@ func (j job) remarks(out sandbox.Outcome, note func(string, ...any)) {
 	for _, r := range out.Restored {
 		note("[%.300s]", r)
 	}
+	if s := denials(out.Violations); s != "" {
+		note("[%s]", s)
+	}
 	for i, name := range j.set.refused {
 		if i == 3 {
 			note("[… and %d more variables]", len(j.set.refused)-i)
@@ -127,6 +137,50 @@ func (j job) remarks(out sandbox.Outcome, note func(string, ...any)) {
 	if out.Level == sandbox.LevelNone {
 		note("[not confined: tools.sandbox.mode is \"off\"]")
 	}
+}
+
+// maxDenials bounds the line about what was denied; the whole is in the
+// structured result.
+const maxDenials = 300
+
+// denials is one line about what the sandbox denied, "" for nothing. What was
+// put back or set aside has a line of its own.
+func denials(vs []sandbox.Violation) string {
+	var b strings.Builder
+	left := 0
+	for _, v := range vs {
+		if v.Rule == "fs.protected" && v.Source == call.SourceExact {
+			continue
+		}
+		s := v.Op
+		if v.Target != "" {
+			s += " " + v.Target
+		}
+		if v.Count > 1 {
+			s += fmt.Sprintf(" (%d times)", v.Count)
+		}
+		if v.Source == call.SourceInferred {
+			s += " (it seems)"
+		}
+		if v.Hint != "" {
+			s += ": " + v.Hint
+		}
+		if b.Len() > 0 && b.Len()+len(s) > maxDenials {
+			left++
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "%.*s", maxDenials, s)
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "; and %d more", left)
+	}
+	return "denied by the sandbox: " + b.String()
 }
 
 // status is the line about how a command ended; "" for a success.

@@ -23,6 +23,7 @@ type RunRecord struct {
 	Bytes                  int64
 	Duration               time.Duration
 	Survivors              int
+	Violations             []sandbox.Violation
 	Err                    error // its end is not known
 }
 
@@ -107,7 +108,7 @@ func (rs *runs) watch(r *run) {
 	_, bytes := r.box.Last()
 	rs.ended(RunRecord{
 		CallID: r.callID, RunID: r.id, Session: r.session, ExitCode: out.ExitCode, Signal: out.Signal, TimedOut: out.TimedOut,
-		Stopped: out.Cancelled, Bytes: bytes, Duration: time.Since(r.began).Round(time.Millisecond), Survivors: out.Survivors, Err: err,
+		Stopped: out.Cancelled, Bytes: bytes, Duration: time.Since(r.began).Round(time.Millisecond), Survivors: out.Survivors, Violations: out.Violations, Err: err,
 	})
 	rs.mu.Lock()
 	rs.active--
