@@ -154,6 +154,51 @@ func TestOneRecordACall(t *testing.T) {
 	}
 }
 
+// A log that an earlier version wrote, whose records know of no execution
+// environment, goes on with records that do, as one chain.
+func TestALogOfAnEarlierVersionGoesOn(t *testing.T) {
+	t.Parallel()
+	old, err := os.ReadFile("testdata/before-execution-env.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := errors.Join(os.Chmod(dir, 0o700), os.WriteFile(filepath.Join(dir, "audit.jsonl"), old, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	l := openTest(t, dir)
+	for _, env := range []string{"", "repo", strings.Repeat("n", 5000)} {
+		e, err := l.Begin("c-new")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec := sample("c-new")
+		rec.ExecEnv, rec.Cwd = env, "/w/"+env
+		if err := e.Finish(rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rep := verifyOK(t, l)
+	lines := bytes.Split(bytes.TrimSpace(read(t, l)), []byte("\n"))
+	if was := bytes.Count(old, []byte("\n")); rep.Records != was+3 || len(lines) != was+3 || !bytes.HasPrefix(read(t, l), old) {
+		t.Fatalf("%d records in %d lines after %d", rep.Records, len(lines), was)
+	}
+	none, named, long := string(lines[len(lines)-3]), string(lines[len(lines)-2]), string(lines[len(lines)-1])
+	if strings.Contains(none, "execution_env") || !strings.Contains(none, `"resolved_cwd":"/w/"`) {
+		t.Errorf("without one: %s", none)
+	}
+	if !strings.Contains(named, `"execution_env":"repo","resolved_cwd":"/w/repo"`) {
+		t.Errorf("with one: %s", named)
+	}
+	if len(long) > 6000 || !strings.Contains(long, `"execution_env":"nnn`) {
+		t.Errorf("with a long one: %s", long)
+	}
+	// The name is under the hash like everything else.
+	if rep, err := check(bytes.Replace(read(t, l), []byte(`_env":"repo"`), []byte(`_env":"rope"`), 1)); err == nil {
+		t.Errorf("a changed name was not found: %+v", rep)
+	}
+}
+
 func TestKeysOfARecordDoNotCollide(t *testing.T) {
 	t.Parallel()
 	own := map[string]bool{"v": true, "seq": true, "time": true, "kind": true, "prev": true, "hash": true, "event": true, "run_ms": true, "total_ms": true}

@@ -28,6 +28,9 @@ type Record struct {
 	Args  json.RawMessage `json:"args,omitempty"`
 	Facts call.Facts      `json:"facts"`
 
+	ExecEnv string `json:"execution_env,omitempty"` // prepared environment that was in force
+	Cwd     string `json:"resolved_cwd,omitempty"`  // real folder a command was to run in
+
 	Verdict           string       `json:"verdict,omitempty"` // of the whole chain; empty when no gate was asked
 	Trail             []TrailEntry `json:"trail,omitempty"`
 	Approval          string       `json:"approval,omitempty"` // how a confirm was answered, with the id of the approval
@@ -135,10 +138,11 @@ func (e *encoded) cutTexts(red *redact.Redactor) {
 	}
 	for _, s := range []*string{
 		&e.CallID, &e.Session, &e.Turn, &e.Task, &e.Caller, &e.Transport, &e.Trust, &e.Tool,
-		&e.Verdict, &e.Approval, &e.ApprovedBy, &e.PolicyFingerprint, &e.Outcome, &e.Category, &e.Code,
+		&e.ExecEnv, &e.Verdict, &e.Approval, &e.ApprovedBy, &e.PolicyFingerprint, &e.Outcome, &e.Category, &e.Code,
 	} {
 		*s = long(*s, 256)
 	}
+	e.Cwd = long(e.Cwd, maxReason)
 	e.Error = long(e.Error, maxError)
 	violations := e.Violations[:min(len(e.Violations), maxTrail)]
 	e.Violations = make([]call.Violation, len(violations))

@@ -10,6 +10,7 @@ type Facts struct {
 	Summary    string      `json:"summary"`              // one line a person understands
 	Text       string      `json:"-"`                    // canonical text that permission globs match (the command, the path, the URL)
 	Cwd        Path        `json:"-"`                    // where relative paths start; zero when the tool has none
+	ExecEnv    string      `json:"-"`                    // name of the prepared environment a command runs in; "" = none
 	Commands   []Command   `json:"commands,omitempty"`   // every command position
 	Reads      []Path      `json:"reads,omitempty"`      // named reads
 	Writes     []Path      `json:"writes,omitempty"`     // named writes, moves and deletes

@@ -133,6 +133,7 @@ func (p *Pipeline) Call(ctx context.Context, r Request) (resp Response) {
 	// 2. Known tool, canonical arguments, closed schema, facts.
 	acc, err := p.o.Tools.AcceptFor(r.Tool, r.Args, r.skillEnv())
 	rec.Args, rec.Facts = acc.Args, acc.Facts
+	rec.ExecEnv, rec.Cwd = acc.Facts.ExecEnv, acc.Facts.Cwd.Path
 	if err = cmp.Or(r.Refused, err); err != nil {
 		resp.Err = err
 		return resp

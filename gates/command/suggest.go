@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
@@ -10,7 +11,7 @@ import (
 func suggestBlocked(c call.Command, f *call.Facts) string {
 	switch c.Name {
 	case "curl", "wget":
-		if pipesIntoShell(f) {
+		if feedsCode(c, f) {
 			return "download the script with the fetch tool, read it, and then run it"
 		}
 		return "use the fetch tool"
@@ -24,14 +25,17 @@ func suggestBlocked(c call.Command, f *call.Facts) string {
 	return "ask the person to run it"
 }
 
-func pipesIntoShell(f *call.Facts) bool {
-	for _, c := range f.Commands {
-		switch c.Name {
-		case "sh", "bash", "dash", "zsh":
-			return true
-		}
-	}
-	return false
+// feedsCode reports whether what a command gets is probably run: there is a
+// command that runs what it is given, and what that is is not known, or it
+// comes later.
+func feedsCode(get call.Command, f *call.Facts) bool {
+	unknown := slices.ContainsFunc(f.Unknown, func(u call.Unknown) bool { return u.Code })
+	return slices.ContainsFunc(f.Commands, func(c call.Command) bool {
+		later := c.Line > get.Line || c.Line == get.Line && c.Column > get.Column
+		return (unknown || later) && slices.Contains([]string{
+			"sh", "bash", "dash", "zsh", "ksh", "source", ".", "eval", "python", "python3", "perl", "ruby", "node",
+		}, c.Name)
+	})
 }
 
 func suggestAct(a call.Act) string {

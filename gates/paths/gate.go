@@ -97,11 +97,23 @@ func (g *Gate) write(p *call.Path) (finding, bool) {
 	case p.Secret != "" && p.Inside:
 		return deny(p, "secret_path", "the path is never given ("+p.Secret+")", "use another file")
 	case !p.Place.Writable():
-		return deny(p, "outside_workspace", "the write lands outside the writable roots", "write below "+g.roots[0]+" or /tmp, and copy it from there")
+		return deny(p, "outside_workspace", "the write lands outside the writable roots", g.elsewhere(p))
 	case p.By == "delete_path":
 		return g.deletePath(p)
 	}
 	return finding{}, false
+}
+
+// elsewhere says what to do instead of a write outside.
+func (g *Gate) elsewhere(p *call.Path) string {
+	const open = " or /tmp"
+	switch p.Op {
+	case "mode":
+		return "change modes only below " + g.roots[0] + open + ", with 755 for folders and programs and 644 for files"
+	case "delete":
+		return "delete only below " + g.roots[0] + open
+	}
+	return "write below " + g.roots[0] + open + ", and copy it from there"
 }
 
 // protects reports whether this kind of write changes a protected name. The

@@ -46,17 +46,13 @@ func TestSeedRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := seedRows(t)
-	if len(rows) < 100 {
+	if len(rows) < 250 {
 		t.Fatalf("only %d rows", len(rows))
 	}
 	for _, r := range rows {
 		t.Run(r.section+" "+r.command, func(t *testing.T) {
 			t.Parallel()
 			j, facts := f.judge(bashArgs{Command: f.fill(strings.ReplaceAll(r.command, "⏎", "\n"))})
-			if r.verdict == "open" {
-				t.Logf("%s: it is %s", r.why, j.Verdict)
-				return
-			}
 			code := j.Decisive.Code
 			if code == "" {
 				code = "-"

@@ -1,7 +1,6 @@
 package bash
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
+	"github.com/zeph-tools/zeph-mcp-tools/tools"
 )
 
 // args are the arguments of bash.
@@ -76,22 +76,13 @@ func (a outputArgs) wait(l call.Limits) time.Duration {
 
 // runFacts are the facts of a call about a run.
 func runFacts(raw json.RawMessage, a interface{ id() string }, what string) (call.Facts, error) {
-	if err := decode(raw, a); err != nil {
+	if err := tools.DecodeArgs(raw, a); err != nil {
 		return call.Facts{}, err
 	}
 	if id := a.id(); len(id) > 40 || plain(id) != id {
 		return call.Facts{}, call.ArgError("run_id", "this is no run_id", "use the run_id that bash gave")
 	}
 	return call.Facts{Summary: what + " the run " + a.id(), Text: a.id()}, nil
-}
-
-func decode(raw json.RawMessage, v any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return call.ArgError("", "the arguments cannot be read: "+err.Error(), "")
-	}
-	return nil
 }
 
 // maxPath is the longest path the kernel takes, from linux/limits.h.

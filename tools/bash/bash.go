@@ -20,6 +20,7 @@ import (
 	"github.com/zeph-tools/zeph-mcp-tools/internal/shellast"
 	"github.com/zeph-tools/zeph-mcp-tools/internal/workspace"
 	"github.com/zeph-tools/zeph-mcp-tools/sandbox"
+	"github.com/zeph-tools/zeph-mcp-tools/tools"
 )
 
 //go:embed bash.md
@@ -91,7 +92,7 @@ func (t *Tool) Spec() call.Spec {
 // Facts implements tools.Tool.
 func (t *Tool) Facts(raw json.RawMessage) (call.Facts, error) {
 	var a args
-	if err := decode(raw, &a); err != nil {
+	if err := tools.DecodeArgs(raw, &a); err != nil {
 		return call.Facts{}, err
 	}
 	if err := a.check(t.cfg); err != nil {
@@ -115,7 +116,7 @@ func (t *Tool) Facts(raw json.RawMessage) (call.Facts, error) {
 		req.AllowWrite = t.real(f.Cwd.Path, a.AllowWrite)
 		f = t.ast.Analyze(req)
 	}
-	f.Env = set.attribute(f.Env)
+	f.Env, f.ExecEnv = set.attribute(f.Env), set.name
 	if a.Background {
 		f.Summary += " (in the background)"
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 	"github.com/zeph-tools/zeph-mcp-tools/filter"
 	"github.com/zeph-tools/zeph-mcp-tools/gates"
+	"github.com/zeph-tools/zeph-mcp-tools/tools"
 )
 
 //go:embed bash_output.md
@@ -170,7 +171,7 @@ func (r *run) read(ctx context.Context, from, most int64) (call.Result, error) {
 	} else if err := r.tell(ctx, &b, &res); err != nil {
 		return call.Result{}, err
 	}
-	raw, err := json.Marshal(res)
+	raw, err := tools.EncodeResult(res)
 	if err != nil {
 		return call.Result{}, err
 	}

@@ -1,7 +1,6 @@
 package bash
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 	"github.com/zeph-tools/zeph-mcp-tools/filter"
 	"github.com/zeph-tools/zeph-mcp-tools/sandbox"
+	"github.com/zeph-tools/zeph-mcp-tools/tools"
 )
 
 // result is the structured result.
@@ -67,7 +67,7 @@ func (j job) result(out sandbox.Outcome, r *run, running bool) (call.Result, err
 	if r != nil {
 		res.RunID, res.Next = r.id, r.cursor(-1)
 	}
-	raw, err := json.Marshal(res)
+	raw, err := tools.EncodeResult(res)
 	if err != nil {
 		return call.Result{}, err
 	}

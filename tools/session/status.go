@@ -12,6 +12,7 @@ import (
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 	"github.com/zeph-tools/zeph-mcp-tools/gates"
+	"github.com/zeph-tools/zeph-mcp-tools/tools"
 )
 
 //go:embed status.md
@@ -74,9 +75,9 @@ func (t *StatusTool) Run(ctx context.Context, a gates.Authorized) (call.Result, 
 		return call.Result{}, err
 	}
 	s := t.source(ctx)
-	structured, err := json.Marshal(s)
+	structured, err := tools.EncodeResult(s)
 	if err != nil {
-		return call.Result{}, fmt.Errorf("encode status: %w", err)
+		return call.Result{}, err
 	}
 	return call.Result{Text: s.text(), Structured: structured}, nil
 }

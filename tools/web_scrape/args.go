@@ -1,8 +1,6 @@
 package webscrape
 
 import (
-	"bytes"
-	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -48,17 +46,6 @@ type scrapeArgs struct {
 	Select  string `json:"select"`
 	Extract string `json:"extract"`
 	Limit   *int   `json:"limit"`
-}
-
-// decode reads canonical arguments, which the registry has checked against the
-// schema.
-func decode(args json.RawMessage, v any) error {
-	d := json.NewDecoder(bytes.NewReader(args))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return call.ArgError("", "the arguments cannot be read", "follow the tool's input schema")
-	}
-	return nil
 }
 
 func (a fetchArgs) check() error {

@@ -58,7 +58,7 @@ func spec(name, title, description, input, output string) call.Spec {
 // Facts implements [tools.Tool].
 func (*Fetch) Facts(args json.RawMessage) (call.Facts, error) {
 	var a fetchArgs
-	if err := decode(args, &a); err != nil {
+	if err := tools.DecodeArgs(args, &a); err != nil {
 		return call.Facts{}, err
 	}
 	if err := a.check(); err != nil {
@@ -163,9 +163,9 @@ func (f *Fetch) result(a fetchArgs, p *page, title, content string, report ipi.R
 
 // finish makes the result of either tool.
 func finish(structured any, text string, p *page, cut bool) (call.Result, error) {
-	raw, err := json.Marshal(structured)
+	raw, err := tools.EncodeResult(structured)
 	if err != nil {
-		return call.Result{}, fmt.Errorf("encode result: %w", err)
+		return call.Result{}, err
 	}
 	return call.Result{
 		Text: text, Structured: raw, Untrusted: true,

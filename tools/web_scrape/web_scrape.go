@@ -51,7 +51,7 @@ func (*Scrape) Spec() call.Spec {
 // Facts implements [tools.Tool].
 func (*Scrape) Facts(args json.RawMessage) (call.Facts, error) {
 	var a scrapeArgs
-	if err := decode(args, &a); err != nil {
+	if err := tools.DecodeArgs(args, &a); err != nil {
 		return call.Facts{}, err
 	}
 	if _, err := a.check(); err != nil {

@@ -1,13 +1,13 @@
 package websearch
 
 import (
-	"bytes"
 	"encoding/json"
 	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
+	"github.com/zeph-tools/zeph-mcp-tools/tools"
 )
 
 // What the provider accepts.
@@ -36,10 +36,8 @@ type arguments struct {
 // parse reads canonical arguments and checks what the schema cannot say.
 func parse(raw json.RawMessage) (arguments, error) {
 	var a arguments
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&a); err != nil {
-		return a, call.ArgError("", "the arguments cannot be read", "follow the tool's input schema")
+	if err := tools.DecodeArgs(raw, &a); err != nil {
+		return a, err
 	}
 	return a, a.check()
 }

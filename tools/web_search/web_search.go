@@ -156,9 +156,9 @@ func (s *Search) Run(ctx context.Context, auth gates.Authorized) (call.Result, e
 		return call.Result{}, err
 	}
 	out := s.filtered(got)
-	raw, err := json.Marshal(out)
+	raw, err := tools.EncodeResult(out)
 	if err != nil {
-		return call.Result{}, fmt.Errorf("encode result: %w", err)
+		return call.Result{}, err
 	}
 	return call.Result{
 		Text:       render(a.Query, out),
