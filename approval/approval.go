@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -138,11 +139,35 @@ func (r Record) Question() string {
 		fmt.Fprintf(&b, "- %s\n", visible(why.Text))
 	}
 	if r.Cwd != "" {
-		fmt.Fprintf(&b, "\nFolder: %s", visible(r.Cwd))
+		fmt.Fprintf(&b, "\nFolder: %s%s", visible(r.Cwd), visible(elsewhere(r.Facts)))
 	}
 	fmt.Fprintf(&b, "\nTool %s, approval %s, expires %s", r.Tool, r.ID, r.Expires.UTC().Format("15:04:05 UTC"))
 	return b.String()
 }
+
+// elsewhere names the commands that run in another folder than the call.
+func elsewhere(f call.Facts) string {
+	var out []string
+	for _, c := range f.Commands {
+		where := c.Dir
+		switch {
+		case c.Dir == "" || c.Name == "":
+			continue
+		case c.Dir == call.DirUnknown:
+			where = "a folder that is not known before it runs"
+		}
+		if s := "; " + c.Name + " in " + where; !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	if more := len(out) - maxElsewhere; more > 0 {
+		out = append(out[:maxElsewhere], fmt.Sprintf("; and %d more elsewhere", more))
+	}
+	return strings.Join(out, "")
+}
+
+// maxElsewhere is how many commands that run in other folders a question names.
+const maxElsewhere = 8
 
 // visible escapes control, format, private-use and unassigned characters,
 // letters that draw nothing, and every space but the plain one.

@@ -36,9 +36,13 @@ type Command struct {
 	Argv []string `json:"argv"`           // resolved words; an unresolved word as written
 	Path string   `json:"path,omitempty"` // real path when the program word is a path
 	Via  string   `json:"via,omitempty"`  // what runs it: "", "env", "sh -c", "find -exec", "xargs", …
+	Dir  string   `json:"dir,omitempty"`  // where it runs when that is not the call's folder; [DirUnknown] when nobody can say
 	Own  bool     `json:"own,omitempty"`  // a program that lies inside the workspace: its name says nothing
 	Pos
 }
+
+// DirUnknown stands for a folder that is not known before running.
+const DirUnknown = "?"
 
 // ActKind sorts what a command does beyond reading and writing named paths.
 type ActKind string

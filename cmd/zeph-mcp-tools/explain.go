@@ -125,23 +125,42 @@ func show(w io.Writer, v pipeline.Verdict, asJSON bool) error {
 	line("reason", v.Reason)
 	line("suggestion", v.Suggestion)
 	for _, c := range v.Facts.Commands {
-		line("command", fmt.Sprintf("%d:%d %s", c.Line, c.Column, strings.Join(c.Argv, " ")))
+		line("command", at(c.Pos)+strings.Join(c.Argv, " ")+in(c.Dir))
 	}
 	for _, p := range v.Facts.Reads {
-		line("reads", p.Path+" ("+p.Place.String()+")")
+		line("reads", at(p.Pos)+p.Path+" ("+p.Place.String()+")")
 	}
 	for _, p := range v.Facts.Writes {
-		line("writes", p.Path+" ("+p.Place.String()+")")
+		line("writes", at(p.Pos)+p.Path+" ("+p.Place.String()+")")
 	}
 	for _, u := range v.Facts.URLs {
 		line("url", u.URL)
 	}
 	for _, u := range v.Facts.Unknown {
-		line("unknown", fmt.Sprintf("%d:%d %s: %s", u.Line, u.Column, u.Text, u.Why))
+		line("unknown", at(u.Pos)+u.Text+": "+u.Why)
 	}
 	for _, t := range v.Trail {
 		line("gate", strings.TrimSpace(t.Gate+" "+t.Verdict+" "+t.Code))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// at is the place of something in the command, before it; "" when it has none.
+func at(p call.Pos) string {
+	if p.Line == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d:%d ", p.Line, p.Column)
+}
+
+// in names the folder a command runs in, when it is not the call's.
+func in(dir string) string {
+	switch dir {
+	case "":
+		return ""
+	case call.DirUnknown:
+		return " (in a folder that is not known)"
+	}
+	return " (in " + dir + ")"
 }

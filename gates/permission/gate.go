@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 	"github.com/zeph-tools/zeph-mcp-tools/gates"
@@ -98,7 +99,7 @@ func judge(rules []rule, f call.Facts) (action Action, what, why string) {
 		if a < action || action == ActionUnset {
 			action, what, why = a, part, ruleSays(a)
 			if !matched {
-				why = "no permission rule matches"
+				why = "no permission rule matches" + open(f.Text, part)
 			}
 		}
 	}
@@ -106,6 +107,28 @@ func judge(rules []rule, f call.Facts) (action Action, what, why string) {
 		return Ask, f.Text, "a part of it cannot be known before it runs, so no permission rule can allow it"
 	}
 	return action, clip(what), why
+}
+
+// open says which variable of a part is not known, so that a person sees why
+// a rule that looks as if it fitted does not.
+func open(text, part string) string {
+	for at, c := range part {
+		if c != '$' {
+			continue
+		}
+		name := strings.TrimPrefix(part[at+1:], "{")
+		if end := strings.IndexFunc(name, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }); end >= 0 {
+			name = name[:end]
+		}
+		for _, written := range []string{"$" + name, "${" + name} {
+			// As it stands in the command, and neither quoted nor escaped.
+			before, _, found := strings.Cut(text, written)
+			if name != "" && found && !strings.HasSuffix(before, `\`) && strings.Count(before, "'")%2 == 0 {
+				return " (what $" + name + " stands for is not known before it runs)"
+			}
+		}
+	}
+	return ""
 }
 
 // units are the parts of a call that rules match one by one: the commands as

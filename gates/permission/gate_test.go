@@ -43,6 +43,29 @@ func unknown(text string, code bool) call.Call {
 	return c
 }
 
+// A refusal says which word kept the rules from matching.
+func TestReasonNamesTheVariable(t *testing.T) {
+	t.Parallel()
+	g, err := permission.New(permission.Config{Tools: map[string][]permission.Rule{"bash": rules("curl https://api.example.com/*", "allow")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const said = " (what $API_URL stands for is not known before it runs)"
+	for text, want := range map[string]string{
+		"curl $API_URL/x":          "no permission rule matches" + said + ": curl $API_URL/x",
+		"curl ${API_URL}/x":        "no permission rule matches" + said + ": curl ${API_URL}/x",
+		"curl https://example.com": "no permission rule matches: curl https://example.com",
+		"curl '$API_URL'":          "no permission rule matches: curl '$API_URL'",
+		`curl \$API_URL`:           `no permission rule matches: curl \$API_URL`,
+		"curl $":                   "no permission rule matches: curl $",
+	} {
+		d, err := g.Check(t.Context(), bash(text))
+		if err != nil || d.Verdict != gates.Confirm || d.Reason != want {
+			t.Errorf("%s: %s %q, want %q, %v", text, d.Verdict, d.Reason, want, err)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	git := rules("git log*", "allow", "git push *", "ask", "*rm -rf*", "deny")

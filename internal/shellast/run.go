@@ -351,7 +351,7 @@ func (w *walker) run(st *state, words []word, via string) output {
 		argv[i] = x.text()
 	}
 	shown := c.name
-	w.f.Commands = append(w.f.Commands, call.Command{Name: shown, Argv: argv, Via: via, Own: c.own, Pos: c.pos})
+	w.f.Commands = append(w.f.Commands, call.Command{Name: shown, Argv: argv, Via: via, Dir: w.dir(st), Own: c.own, Pos: c.pos})
 	if c.word.glob() || !c.word.known() {
 		w.unknownProgram(st, c)
 		return output{}
@@ -404,6 +404,17 @@ func (w *walker) resolve(st *state, c *cmd) {
 		text = w.realName(st, c, text)
 	}
 	c.name = baseName(text)
+}
+
+// dir is the folder a command runs in, when it is not the call's.
+func (w *walker) dir(st *state) string {
+	switch st.cwd {
+	case w.f.Cwd.Path:
+		return ""
+	case "":
+		return call.DirUnknown
+	}
+	return st.cwd
 }
 
 func (w *walker) realName(st *state, c *cmd, text string) string {
