@@ -18,6 +18,9 @@ import (
 // this process, and nothing it started outlives it.
 func TestMain(m *testing.M) {
 	code := m.Run()
+	if attackDir != "" {
+		_ = os.RemoveAll(attackDir)
+	}
 	if os.Getenv("ZEPH_TEST_SERVER") == "" && os.Getenv("ZEPH_TEST_INSIDE") == "" {
 		if left := leftBehind(); left != "" && code == 0 {
 			fmt.Fprintln(os.Stderr, "processes are left behind:", left)
