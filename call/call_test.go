@@ -96,26 +96,3 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 }
-
-func TestCloneSharesNothing(t *testing.T) {
-	t.Parallel()
-	f := call.Facts{
-		Commands: []call.Command{{Name: "ls", Argv: []string{"ls"}}},
-		Reads:    []call.Path{{Path: "/a"}}, Writes: []call.Path{{Path: "/b"}},
-		URLs: []call.URL{{Host: "h"}}, Unknown: []call.Unknown{{Text: "u"}},
-		Constructs: []call.Construct{{Kind: "eval"}}, Env: []call.EnvVar{{Name: "E"}},
-		Loosening: []call.Loosening{{Field: "network"}}, Parse: &call.ParseError{Message: "m"},
-	}
-	c := f.Clone()
-	if !reflect.DeepEqual(f, c) {
-		t.Fatalf("clone differs: %+v", c)
-	}
-	c.Commands[0].Argv[0], c.Reads[0].Path, c.Writes[0].Path, c.URLs[0].Host = "x", "x", "x", "x"
-	c.Unknown[0].Text, c.Constructs[0].Kind, c.Env[0].Name = "x", "x", "x"
-	c.Loosening[0].Field, c.Parse.Message = "x", "x"
-	if f.Commands[0].Argv[0] != "ls" || f.Reads[0].Path != "/a" || f.Writes[0].Path != "/b" || f.URLs[0].Host != "h" ||
-		f.Unknown[0].Text != "u" || f.Constructs[0].Kind != "eval" || f.Env[0].Name != "E" ||
-		f.Loosening[0].Field != "network" || f.Parse.Message != "m" {
-		t.Errorf("clone shares memory with the original: %+v", f)
-	}
-}

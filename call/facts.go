@@ -184,9 +184,7 @@ type ParseError struct {
 // Clone returns a copy that shares nothing with f.
 func (f Facts) Clone() Facts {
 	f.Commands = slices.Clone(f.Commands)
-	for i := range f.Commands {
-		f.Commands[i].Argv = slices.Clone(f.Commands[i].Argv)
-	}
+	cloneArgv(f.Commands)
 	f.Reads = slices.Clone(f.Reads)
 	f.Writes = slices.Clone(f.Writes)
 	f.URLs = slices.Clone(f.URLs)
@@ -200,4 +198,43 @@ func (f Facts) Clone() Facts {
 		f.Parse = &p
 	}
 	return f
+}
+
+// cloneArgv gives every command words of its own, all out of one array.
+func cloneArgv(cs []Command) {
+	n := 0
+	for i := range cs {
+		n += len(cs[i].Argv)
+	}
+	all := make([]string, 0, n)
+	for i := range cs {
+		if cs[i].Argv != nil {
+			from := len(all)
+			all = append(all, cs[i].Argv...)
+			cs[i].Argv = all[from:len(all):len(all)]
+		}
+	}
+}
+
+// Equal reports whether both say the same, in every field.
+func (f Facts) Equal(o Facts) bool {
+	return f.Summary == o.Summary && f.Text == o.Text && f.Cwd == o.Cwd && f.ExecEnv == o.ExecEnv &&
+		f.Parse.equal(o.Parse) && f.equalLists(o)
+}
+
+func (f Facts) equalLists(o Facts) bool {
+	return slices.EqualFunc(f.Commands, o.Commands, Command.equal) &&
+		slices.Equal(f.Reads, o.Reads) && slices.Equal(f.Writes, o.Writes) &&
+		slices.Equal(f.URLs, o.URLs) && slices.Equal(f.Unknown, o.Unknown) &&
+		slices.Equal(f.Constructs, o.Constructs) && slices.Equal(f.Env, o.Env) &&
+		slices.Equal(f.Loosening, o.Loosening) && slices.Equal(f.Acts, o.Acts)
+}
+
+func (e *ParseError) equal(o *ParseError) bool {
+	return e == o || e != nil && o != nil && *e == *o
+}
+
+func (c Command) equal(o Command) bool {
+	return c.Name == o.Name && c.Path == o.Path && c.Via == o.Via && c.Dir == o.Dir && c.Own == o.Own && c.Pos == o.Pos &&
+		(c.Argv == nil) == (o.Argv == nil) && slices.Equal(c.Argv, o.Argv)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -83,8 +84,10 @@ func (ch *Chain) Judge(ctx context.Context, c call.Call) Judgement {
 	if d := refuseUnset(c.Spec); d != nil {
 		return Judgement{Trail: Trail{*d}, Decisive: *d}
 	}
+	was := snapshot(c)
+	j.Trail = make(Trail, 0, len(ch.gates)+1)
 	for i, g := range ch.gates {
-		f := Finding{Gate: ch.names[i], Decision: ask(ctx, g, c)}
+		f := Finding{Gate: ch.names[i], Decision: ask(ctx, g, c, &was)}
 		j.Trail = append(j.Trail, f)
 		j.Limits = j.Limits.Tighten(f.Limits)
 		if f.Verdict < j.Verdict || (j.Decisive.Gate == "" && f.Code != "" && f.Verdict == j.Verdict) {
@@ -142,10 +145,31 @@ func approve(ctx context.Context, c call.Call, who Approver, why []Finding) (err
 	return who.Approve(ctx, c, why)
 }
 
+// original is what a call pointed to before the first gate saw it. One copy
+// serves all gates: what any of them alters is still there after it, and the
+// next one is not asked.
+type original struct {
+	args     []byte
+	facts    call.Facts
+	skills   map[string]string
+	skillEnv map[string]string
+}
+
+func snapshot(c call.Call) original {
+	return original{
+		args: bytes.Clone(c.Args), facts: c.Facts.Clone(),
+		skills: maps.Clone(c.Meta.Skills), skillEnv: maps.Clone(c.Meta.SkillEnv),
+	}
+}
+
+func (o *original) same(c call.Call) bool {
+	return bytes.Equal(o.args, c.Args) && o.facts.Equal(c.Facts) &&
+		maps.Equal(o.skills, c.Meta.Skills) && maps.Equal(o.skillEnv, c.Meta.SkillEnv)
+}
+
 // ask runs one gate and turns everything that is not a clean answer into a
 // deny.
-func ask(ctx context.Context, g Gate, c call.Call) (d Decision) {
-	args, facts := bytes.Clone(c.Args), c.Facts.Clone()
+func ask(ctx context.Context, g Gate, c call.Call, was *original) (d Decision) {
 	defer func() {
 		if p := recover(); p != nil {
 			d = Decision{Code: "internal", Reason: "the gate failed", Limits: d.Limits}
@@ -157,7 +181,7 @@ func ask(ctx context.Context, g Gate, c call.Call) (d Decision) {
 		return Decision{Code: "gate_error", Reason: "the gate could not decide: " + err.Error()}
 	case ctx.Err() != nil:
 		return Decision{Code: "cancelled", Reason: "the call was cancelled while it was judged"}
-	case !bytes.Equal(args, c.Args) || !reflect.DeepEqual(facts, c.Facts):
+	case !was.same(c):
 		return Decision{Code: "internal", Reason: "the gate altered the call"}
 	case d.Verdict > Allow:
 		return Decision{Code: "internal", Reason: "the gate gave no known verdict"}

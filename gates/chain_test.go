@@ -28,6 +28,14 @@ func says(name string, v gates.Verdict) gate {
 	}}
 }
 
+// alters allows every call and changes what it points to.
+func alters(change func(call.Call)) gate {
+	return gate{"alters", func(_ context.Context, c call.Call) (gates.Decision, error) {
+		change(c)
+		return gates.Permit(), nil
+	}}
+}
+
 type approver func(context.Context, call.Call, []gates.Finding) error
 
 func (a approver) Approve(ctx context.Context, c call.Call, why []gates.Finding) error {
@@ -39,8 +47,12 @@ func yes(context.Context, call.Call, []gates.Finding) error { return nil }
 func theCall() call.Call {
 	return call.Call{
 		ID: "c-1", Session: "s", Args: json.RawMessage(`{"a":1}`),
-		Spec:  call.Spec{Name: "t", Effect: call.ReadsState, Confirm: call.ConfirmByPolicy},
-		Facts: call.Facts{Summary: "x", Reads: []call.Path{{Path: "/p"}}},
+		Spec: call.Spec{Name: "t", Effect: call.ReadsState, Confirm: call.ConfirmByPolicy},
+		Facts: call.Facts{
+			Summary: "x", Commands: []call.Command{{Name: "a", Argv: []string{"a", "b"}}}, Reads: []call.Path{{Path: "/p"}},
+			Parse: &call.ParseError{Message: "m"},
+		},
+		Meta: call.Meta{Skills: map[string]string{"s": "blocked"}, SkillEnv: map[string]string{"K": "v"}},
 	}
 }
 
@@ -75,10 +87,12 @@ func TestNothingUnsetIsAllowed(t *testing.T) {
 		{name: "panic", gs: []gates.Gate{gate{"g", func(context.Context, call.Call) (gates.Decision, error) { panic("x") }}}, code: "internal"},
 		{name: "cancelled", ctx: cancelled, gs: []gates.Gate{ok}, code: "cancelled"},
 		{name: "alters arguments", gs: []gates.Gate{gate{"g", func(_ context.Context, c call.Call) (gates.Decision, error) { c.Args[2] = 'b'; return allow, nil }}}, code: "internal"},
-		{name: "alters facts", gs: []gates.Gate{gate{"g", func(_ context.Context, c call.Call) (gates.Decision, error) {
-			c.Facts.Reads[0].Path = "/q"
-			return allow, nil
-		}}}, code: "internal"},
+		{name: "alters the words of a command", gs: []gates.Gate{alters(func(c call.Call) { c.Facts.Commands[0].Argv[1] = "x" })}, code: "internal"},
+		{name: "alters facts", gs: []gates.Gate{alters(func(c call.Call) { c.Facts.Reads[0].Path = "/q" })}, code: "internal"},
+		{name: "alters why it could not be read", gs: []gates.Gate{alters(func(c call.Call) { c.Facts.Parse.Message = "" })}, code: "internal"},
+		{name: "alters the active skills", gs: []gates.Gate{alters(func(c call.Call) { c.Meta.Skills["s"] = "trusted" })}, code: "internal"},
+		{name: "alters the environment of a skill", gs: []gates.Gate{alters(func(c call.Call) { delete(c.Meta.SkillEnv, "K") })}, code: "internal"},
+		{name: "alters facts after others looked", gs: []gates.Gate{ok, says("c", gates.Confirm), alters(func(c call.Call) { c.Facts.Reads[0].Inside = true })}, who: approver(yes), code: "internal"},
 		{name: "deny after allow", gs: []gates.Gate{ok, says("g", gates.Deny)}, code: "g_code"},
 		{name: "deny after confirm", gs: []gates.Gate{says("c", gates.Confirm), says("g", gates.Deny)}, who: approver(yes), code: "g_code"},
 		{name: "tool without a name", gs: []gates.Gate{ok}, edit: func(c *call.Call) { c.Spec.Name = "" }, code: "internal"},
@@ -279,4 +293,36 @@ func TestConcurrentJudging(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestAnAlteredCallGoesNoFurther shows that the first gate that alters a call
+// is the last one asked, whatever it said itself.
+func TestAnAlteredCallGoesNoFurther(t *testing.T) {
+	t.Parallel()
+	asked := false
+	last := gate{"last", func(context.Context, call.Call) (gates.Decision, error) {
+		asked = true
+		return gates.Permit(), nil
+	}}
+	first := alters(func(c call.Call) { c.Facts.Commands[0].Argv[0] = "curl" })
+	a, j, err := chain(t, first, last).Authorize(t.Context(), theCall(), approver(yes))
+	if asked || a.Sealed() || err == nil || j.Decisive.Reason != "the gate altered the call" {
+		t.Errorf("asked %v, sealed %v, %v, %+v", asked, a.Sealed(), err, j.Decisive)
+	}
+}
+
+// TestJudgingCopiesACallOnce bounds what the chain itself costs: a copy for
+// every gate would show.
+func TestJudgingCopiesACallOnce(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
+	c := theCall()
+	for range 50 {
+		c.Facts.Commands = append(c.Facts.Commands, call.Command{Name: "a", Argv: []string{"a", "b", "c"}})
+	}
+	allow := func(name string) gate {
+		return gate{name, func(context.Context, call.Call) (gates.Decision, error) { return gates.Permit(), nil }}
+	}
+	ch := chain(t, allow("a"), allow("b"), allow("c"), allow("d"), allow("e"), allow("f"), allow("g"))
+	if n := testing.AllocsPerRun(100, func() { ch.Judge(context.Background(), c) }); n > 24 {
+		t.Errorf("%v allocations for one call and seven gates", n)
+	}
 }
