@@ -22,9 +22,9 @@ func (nowhere) Resolve(cwd, text string, _ bool) call.Path {
 	}
 	return call.Path{Path: text, Place: call.PlaceWorkspace, Inside: len(text) > 3 && text[:4] == "/ws/"}
 }
-func (nowhere) Home() string      { return "/home/me" }
-func (nowhere) Roots() []string   { return []string{"/ws"} }
-func (nowhere) Secrets() []string { return nil }
+func (nowhere) Home() string              { return "/home/me" }
+func (nowhere) Roots() []string           { return []string{"/ws"} }
+func (nowhere) SecretsAt(string) []string { return nil }
 
 func check(t *testing.T, cfg command.Config, p command.Posture, req shellast.Request) gates.Decision {
 	t.Helper()

@@ -209,39 +209,58 @@ func (w *walker) matches(st *state, c *cmd, x word, r role) {
 		pattern = st.cwd + "/" + pattern
 	}
 	pattern = path.Clean(pattern)
-	var candidates []string
-	if r.writes() {
-		dir, _, _ := fixed(x)
-		base := w.a.r.Resolve(st.cwd, dir, true).Path
-		for _, n := range []string{
-			".git", ".git/hooks", ".git/config", ".husky", ".mcp.json", ".vscode", ".idea", ".devcontainer", ".claude",
-			".cursor", ".codex", ".envrc", "hooks", "config",
+	if !r.writes() {
+		for _, place := range w.secretsAt(literalFolder(pattern)) {
+			w.match(c, x, r, pattern, place)
+		}
+		for _, place := range [...]string{
+			"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/passwd", "/etc/group", "/root",
+			"/proc/4000000/environ", "/proc/2/environ", "/proc/4000000/mem", "/proc/2/mem", // of any other process
+			"/proc/4000000/maps", "/proc/2/maps", "/proc/4000000/fd", "/proc/2/fd",
 		} {
-			candidates = append(candidates, cleanJoin(base, n))
+			w.match(c, x, r, pattern, place)
 		}
-	} else {
-		candidates = w.secrets()
+		return
 	}
-	for _, cand := range candidates {
-		if !matchesGlob(pattern, cand) {
-			continue
-		}
-		p := w.a.r.Resolve("/", cand, r.follows())
-		if p.Secret == "" && p.Protected == "" || r.writes() && !pathExists(cand) {
-			continue
-		}
-		p.Text, p.By, p.Op, p.Pos, p.Recursive = x.src, c.name, r.op(), x.pos, r.recursive()
-		w.record(p, r)
+	dir, _, _ := fixed(x)
+	base := w.a.r.Resolve(st.cwd, dir, true).Path
+	for _, n := range [...]string{
+		".git", ".git/hooks", ".git/config", ".husky", ".mcp.json", ".vscode", ".idea", ".devcontainer", ".claude",
+		".cursor", ".codex", ".envrc", "hooks", "config",
+	} {
+		w.match(c, x, r, pattern, cleanJoin(base, n))
 	}
 }
 
-// secrets lists the places a pattern must not reach.
-func (w *walker) secrets() []string {
-	if w.common.secrets == nil {
-		w.common.secrets = append(w.a.r.Secrets(), "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/passwd", "/etc/group", "/root")
-		for _, n := range []string{"environ", "mem", "maps", "fd"} { // of any other process
-			w.common.secrets = append(w.common.secrets, "/proc/4000000/"+n, "/proc/2/"+n)
-		}
+// match adds one place if the pattern may name it and it is secret or
+// protected.
+func (w *walker) match(c *cmd, x word, r role, pattern, place string) {
+	if !matchesGlob(pattern, place) {
+		return
+	}
+	p := w.a.r.Resolve("/", place, r.follows())
+	if p.Secret == "" && p.Protected == "" || r.writes() && !pathExists(place) {
+		return
+	}
+	p.Text, p.By, p.Op, p.Pos, p.Recursive = x.src, c.name, r.op(), x.pos, r.recursive()
+	w.record(p, r)
+}
+
+// literalFolder is the folder that everything a pattern names lies in.
+func literalFolder(pattern string) string {
+	if i := strings.IndexAny(pattern, `*?[\`); i >= 0 {
+		pattern = pattern[:i]
+	}
+	if i := strings.LastIndexByte(pattern, '/'); i > 0 {
+		return pattern[:i]
+	}
+	return "/"
+}
+
+// secretsAt lists the secret places that a pattern below a folder may reach.
+func (w *walker) secretsAt(dir string) []string {
+	if w.common.secretsAt != dir {
+		w.common.secretsAt, w.common.secrets = dir, w.a.r.SecretsAt(dir)
 	}
 	return w.common.secrets
 }
@@ -249,19 +268,25 @@ func (w *walker) secrets() []string {
 // matchesGlob reports whether a shell pattern names a path, or something below
 // it. A wildcard matches a leading dot only when it is written.
 func matchesGlob(pattern, p string) bool {
-	want, have := strings.Split(pattern, "/"), strings.Split(p, "/")
-	if len(want) < len(have) {
-		return false
-	}
-	for i, h := range have {
-		if strings.HasPrefix(h, ".") && !strings.HasPrefix(want[i], ".") {
+	for {
+		want, restWant, moreWant := strings.Cut(pattern, "/")
+		have, restHave, moreHave := strings.Cut(p, "/")
+		if strings.HasPrefix(have, ".") && !strings.HasPrefix(want, ".") {
 			return false
 		}
-		if ok, err := path.Match(strings.ReplaceAll(want[i], "[!", "[^"), h); err != nil || !ok {
+		if want != have || strings.ContainsAny(want, `*?[\`) {
+			if ok, err := path.Match(strings.ReplaceAll(want, "[!", "[^"), have); err != nil || !ok {
+				return false
+			}
+		}
+		switch {
+		case !moreHave:
+			return true
+		case !moreWant:
 			return false
 		}
+		pattern, p = restWant, restHave
 	}
-	return true
 }
 
 func pathExists(p string) bool {

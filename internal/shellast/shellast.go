@@ -38,7 +38,7 @@ type Resolver interface {
 	Resolve(cwd, text string, followLast bool) call.Path
 	Home() string
 	Roots() []string
-	Secrets() []string
+	SecretsAt(dir string) []string
 }
 
 // Options are the operator's choices that change what a command means. The

@@ -25,8 +25,10 @@ type walker struct {
 
 // shared is what all walkers of one analysis have in common.
 type shared struct {
-	left    int      // bytes of resolved text that may still be made
-	secrets []string // of the workspace, looked up once
+	left int // bytes of resolved text that may still be made
+
+	secrets   []string // the secret places near a folder, looked up once
+	secretsAt string   // that folder
 
 	namerefs map[string]bool // names that stand for other variables
 

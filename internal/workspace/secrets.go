@@ -175,44 +175,78 @@ func (w *Workspace) isLifted(p, rule string) bool {
 // Secrets returns the existing places a sandbox must hide, without doubles and
 // without anything below another entry. It looks at fixed names and the list of
 // homes; it walks only for deny_read, and not far.
-func (w *Workspace) Secrets() []string {
-	var found []string
-	add := func(p string) {
-		info, err := os.Lstat(p)
-		if err != nil || w.secretRule(p) == "" && w.denied(p) == "" {
-			return
-		}
-		found = append(found, p)
-		if info.Mode()&os.ModeSymlink != 0 {
-			if real, err := filepath.EvalSymlinks(p); err == nil {
-				found = append(found, real)
-			}
-		}
-	}
+func (w *Workspace) Secrets() []string { return w.SecretsAt("/") }
+
+// SecretsAt returns those of [Workspace.Secrets] that dir, an absolute and clean
+// path, lies in, is or holds. It looks at nothing else, so it costs little for a
+// folder that has none. Where a link leads that is elsewhere is not followed:
+// such a place is hidden as the target of a secret, and is none by itself.
+func (w *Workspace) SecretsAt(dir string) []string {
+	c := collector{w: w, dir: dir}
 	for p := range w.secret {
-		add(p)
+		c.add(p)
 	}
 	for _, s := range w.prefixes {
-		for _, n := range names(s.dir) {
+		for _, n := range c.names(s.dir) {
 			if strings.HasPrefix(n, s.name) {
-				add(s.dir + "/" + n)
+				c.add(s.dir + "/" + n)
 			}
 		}
 	}
-	for _, n := range names(homesDir()) {
+	for _, n := range c.names(homesDir()) {
 		if p := homesDir() + "/" + n; w.otherHome(p) {
-			add(p)
+			c.add(p)
 		}
 	}
 	for _, d := range w.deny {
 		if d.plain {
-			add(d.glob)
+			c.add(d.glob)
 		}
 	}
-	for _, p := range w.deniedInRoots() {
-		add(p)
+	if slices.ContainsFunc(w.roots, c.near) {
+		for _, p := range w.deniedInRoots() {
+			c.add(p)
+		}
 	}
-	return w.masks(found)
+	if len(c.found) == 0 {
+		return nil
+	}
+	return w.masks(c.found)
+}
+
+// collector finds the secret places near a folder.
+type collector struct {
+	w     *Workspace
+	dir   string
+	found []string
+}
+
+// near reports whether p is the folder, lies in it or holds it.
+func (c *collector) near(p string) bool { return within(c.dir, p) || within(p, c.dir) }
+
+// add takes in a place that is near, exists and is secret.
+func (c *collector) add(p string) {
+	if !c.near(p) {
+		return
+	}
+	info, err := os.Lstat(p)
+	if err != nil || c.w.secretRule(p) == "" && c.w.denied(p) == "" {
+		return
+	}
+	c.found = append(c.found, p)
+	if info.Mode()&os.ModeSymlink != 0 {
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			c.found = append(c.found, real)
+		}
+	}
+}
+
+// names lists a folder when something near may lie in it.
+func (c *collector) names(dir string) []string {
+	if !c.near(dir) {
+		return nil
+	}
+	return names(dir)
 }
 
 // The bounds of the search for what deny_read matches in the workspace, and for

@@ -119,6 +119,41 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// TestSecretsAt asks about single folders and wants what the whole list has for
+// them, and nothing that lies beside.
+func TestSecretsAt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(c *Config) { c.DenyRead = []string{"**/.env", "~/notes.txt", "sub/deep/b.txt"} })
+	mkdir(t, f.home+"/.config/gh")
+	if err := os.Symlink("/etc", f.home+"/.aws"); err != nil {
+		t.Fatal(err)
+	}
+	all := f.Secrets()
+	for _, dir := range []string{
+		"/", f.ws, f.ws + "/sub", f.ws + "/sub/deep", f.home, f.home + "/.config", f.home + "/.config/gh/x", f.home + "/.cargo",
+		f.out, "/etc", "/home", "/home/somebody", "/tmp", parent(f.home),
+	} {
+		got := f.SecretsAt(dir)
+		for _, p := range all {
+			if near := within(dir, p) || within(p, dir); near && f.Classify(p).Secret != "" && !slices.Contains(got, p) {
+				t.Errorf("%s: %s is missing in %v", dir, p, got)
+			}
+		}
+		for _, p := range got {
+			if !slices.ContainsFunc(all, func(o string) bool { return within(o, p) }) {
+				t.Errorf("%s: %s is nothing that the whole list hides", dir, p)
+			}
+		}
+	}
+	want := []string{f.ws + "/sub/deep/b.txt"}
+	if diff := cmp.Diff(want, f.SecretsAt(f.ws+"/sub")); diff != "" {
+		t.Error(diff)
+	}
+	if got := f.SecretsAt("/tmp"); got != nil {
+		t.Errorf("beside the folder: %v", got)
+	}
+}
+
 // What deny_read matches deeper in the workspace is hidden too, as far as the
 // look goes; what lies nearer the top is found first.
 func TestSecretsDeeper(t *testing.T) {
