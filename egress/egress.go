@@ -111,7 +111,9 @@ type core struct {
 	slots     chan struct{}
 
 	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	own    func(netip.Addr) bool // addresses of this machine; nil = not looked at
 	exempt func(netip.Addr) bool // addresses that may be dialled although special
+	place  func(uint16) uint16   // the port where a test's server for a port is
 	roots  *x509.CertPool        // nil = the system's
 }
 

@@ -69,6 +69,9 @@ func (c *core) checkAddr(a netip.Addr) (rule string, ok bool) {
 	if c.exempt != nil && c.exempt(a.Unmap()) {
 		return "", true
 	}
+	if c.own != nil && c.own(a.Unmap()) {
+		return "an address of this machine", false
+	}
 	return CheckAddr(a)
 }
 
@@ -169,6 +172,9 @@ func (c *core) dial(ctx context.Context, addrs []netip.Addr, port uint16, truste
 		Control: func(network, address string, _ syscall.RawConn) error {
 			return c.control(network, address, addrs, port, trusted)
 		},
+	}
+	if c.place != nil {
+		port = c.place(port)
 	}
 	var errs []error
 	for _, a := range addrs {
