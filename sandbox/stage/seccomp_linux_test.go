@@ -1,0 +1,142 @@
+package stage
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// ask carries a filter out for one system call, as the kernel does.
+func ask(tb testing.TB, f []unix.SockFilter, arch uint32, number uint64, args ...uint64) uint32 {
+	tb.Helper()
+	data := map[uint32]uint32{offNumber: uint32(number), offArch: arch}
+	for i, a := range args {
+		data[uint32(offArg0+8*i)], data[uint32(offArg0+8*i+4)] = uint32(a), uint32(a>>32)
+	}
+	var word uint32
+	for at := 0; at < len(f); at++ {
+		in := f[at]
+		jump := func(yes bool) {
+			if yes {
+				at += int(in.Jt)
+				return
+			}
+			at += int(in.Jf)
+		}
+		switch in.Code {
+		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
+			word = data[in.K]
+		case unix.BPF_ALU | unix.BPF_AND | unix.BPF_K:
+			word &= in.K
+		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
+			jump(word == in.K)
+		case unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K:
+			jump(word > in.K)
+		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
+			jump(word >= in.K)
+		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
+			jump(word&in.K != 0)
+		case unix.BPF_JMP | unix.BPF_JA:
+			at += int(in.K)
+		case unix.BPF_RET | unix.BPF_K:
+			return in.K
+		default:
+			tb.Fatalf("instruction %d: code %#x is not known", at, in.Code)
+		}
+	}
+	tb.Fatal("the filter ends without an answer")
+	return 0
+}
+
+// The filter is a pure decision: what each call is answered, whatever the
+// kernel below would say.
+func TestFilter(t *testing.T) {
+	t.Parallel()
+	const high = 0xdead << 32
+	here := auditArch()
+	if here == 0 {
+		t.Skip("no filter for this kind of processor")
+	}
+	none, all := seccompFilter(false), seccompFilter(true)
+	for _, tt := range []struct {
+		name      string
+		arch      uint32
+		number    uint64
+		args      []uint64
+		want, all uint32
+	}{
+		{"read", here, unix.SYS_READ, nil, retAllow, retAllow},
+		{"another processor's call", here ^ 0x40000000, unix.SYS_READ, nil, retKill, retKill},
+		{"x32", here, 0x40000000 | unix.SYS_READ, nil, retNoSys, retNoSys},
+		{"the newest known", here, newestCall, nil, retAllow, retAllow},
+		{"one newer", here, newestCall + 1, nil, retNoSys, retNoSys},
+		{"the largest number", here, 0xffffffff, nil, retNoSys, retNoSys},
+		{"the first in the list", here, uint64(denied()[0]), nil, retPerm, retPerm},
+		{"the last in the list", here, uint64(denied()[len(denied())-1]), nil, retPerm, retPerm},
+		{"clone3", here, unix.SYS_CLONE3, nil, retNoSys, retNoSys},
+		{"io_uring_register", here, unix.SYS_IO_URING_REGISTER, nil, retNoSys, retNoSys},
+		{"fork", here, unix.SYS_CLONE, []uint64{uint64(unix.SIGCHLD)}, retAllow, retAllow},
+		{"a thread", here, unix.SYS_CLONE, []uint64{unix.CLONE_VM | unix.CLONE_THREAD | unix.CLONE_SIGHAND}, retAllow, retAllow},
+		{"clone with a user namespace", here, unix.SYS_CLONE, []uint64{unix.CLONE_NEWUSER}, retPerm, retPerm},
+		{"clone with high bits", here, unix.SYS_CLONE, []uint64{high | unix.CLONE_NEWNET}, retPerm, retPerm},
+		{"unshare of nothing", here, unix.SYS_UNSHARE, []uint64{0}, retPerm, retPerm},
+		{"unshare of a time namespace", here, unix.SYS_UNSHARE, []uint64{unix.CLONE_NEWTIME}, retPerm, retPerm},
+		{"unshare of two", here, unix.SYS_UNSHARE, []uint64{unix.CLONE_NEWUTS | unix.CLONE_NEWUSER}, retPerm, retPerm},
+		{"the anchor's mark", here, unix.SYS_UNSHARE, []uint64{unix.CLONE_NEWUTS}, retAllow, retAllow},
+		{"a window's size", here, unix.SYS_IOCTL, []uint64{1, unix.TIOCGWINSZ}, retAllow, retAllow},
+		{"TIOCSTI", here, unix.SYS_IOCTL, []uint64{1, unix.TIOCSTI}, retPerm, retPerm},
+		{"TIOCSTI with high bits", here, unix.SYS_IOCTL, []uint64{1, high | unix.TIOCSTI}, retPerm, retPerm},
+		{"TIOCLINUX with high bits", here, unix.SYS_IOCTL, []uint64{1, high | tiocLinux}, retPerm, retPerm},
+		{"the usual personality", here, unix.SYS_PERSONALITY, []uint64{0}, retAllow, retAllow},
+		{"asking for the personality", here, unix.SYS_PERSONALITY, []uint64{0xffffffff}, retAllow, retAllow},
+		{"a debugger's personality", here, unix.SYS_PERSONALITY, []uint64{addrNoRandomize}, retAllow, retAllow},
+		{"everything executable", here, unix.SYS_PERSONALITY, []uint64{0x0400000}, retPerm, retPerm},
+		{"TCP", here, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM, 0}, retAllow, retAllow},
+		{"TCP 6", here, unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_STREAM, unix.IPPROTO_TCP}, retAllow, retAllow},
+		{"interfaces", here, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, 0}, retAllow, retAllow},
+		{"multipath TCP", here, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM, high | protoMPTCP}, retProto, retProto},
+		{"a unix socket", here, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, retPerm, retAllow},
+		{"a unix socket with high bits", here, unix.SYS_SOCKET, []uint64{high | unix.AF_UNIX, unix.SOCK_STREAM, 0}, retPerm, retAllow},
+		{"vsock", here, unix.SYS_SOCKET, []uint64{unix.AF_VSOCK, unix.SOCK_STREAM, 0}, retPerm, retPerm},
+		{"packets", here, unix.SYS_SOCKET, []uint64{unix.AF_PACKET, unix.SOCK_RAW, 0}, retPerm, retPerm},
+		{"a family with high bits", here, unix.SYS_SOCKET, []uint64{high | unix.AF_ALG, unix.SOCK_SEQPACKET, 0}, retPerm, retPerm},
+		{"a pair", here, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK}, retAllow, retAllow},
+		{"a pair of datagrams", here, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC}, retPerm, retAllow},
+		{"a raw pair", here, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, high | unix.SOCK_RAW}, retPerm, retAllow},
+	} {
+		if got := ask(t, none, tt.arch, tt.number, tt.args...); got != tt.want {
+			t.Errorf("%s: %#x, want %#x", tt.name, got, tt.want)
+		}
+		if got := ask(t, all, tt.arch, tt.number, tt.args...); got != tt.all {
+			t.Errorf("%s, with unix sockets: %#x, want %#x", tt.name, got, tt.all)
+		}
+	}
+	for _, number := range denied() {
+		if got := ask(t, all, here, uint64(number)); got != retPerm {
+			t.Errorf("call %d: %#x", number, got)
+		}
+	}
+}
+
+// A command may lower its own limits, look at all, and change nobody else's.
+func TestLimitsFilter(t *testing.T) {
+	t.Parallel()
+	f := limitsFilter()
+	for _, tt := range []struct {
+		name   string
+		number uint64
+		args   []uint64
+		want   uint32
+	}{
+		{"its own", unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_NOFILE, 0x7fff00000000}, retAllow},
+		{"a look at another", unix.SYS_PRLIMIT64, []uint64{7, unix.RLIMIT_NOFILE, 0}, retAllow},
+		{"another", unix.SYS_PRLIMIT64, []uint64{7, unix.RLIMIT_NOFILE, 0x1000}, retPerm},
+		{"another, from high memory", unix.SYS_PRLIMIT64, []uint64{1, unix.RLIMIT_NOFILE, 0x7fff00000000}, retPerm},
+		{"its own by number", unix.SYS_PRLIMIT64, []uint64{1 << 32, unix.RLIMIT_NOFILE, 0x1000}, retAllow},
+		{"another call", unix.SYS_READ, []uint64{1, 2, 3}, retAllow},
+	} {
+		if got := ask(t, f, auditArch(), tt.number, tt.args...); got != tt.want {
+			t.Errorf("%s: %#x, want %#x", tt.name, got, tt.want)
+		}
+	}
+}
