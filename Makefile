@@ -11,7 +11,7 @@ GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION  := v0.12.0
 FUZZTIME      ?= 10s
 
-.PHONY: help run build test test-user race lint fmt fmt-check vet check fuzz trace golden sandbox-test conformance smoke bench docs docs-check tidy-check dist tools
+.PHONY: help run build test test-user race lint fmt fmt-check vet check fuzz trace golden sandbox-test conformance smoke bench bench-sandbox docs docs-check tidy-check dist tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -65,6 +65,9 @@ smoke: build ## other people's clients against the binary
 
 bench: build ## measure against a bare server in one run; writes docs/benchmarks.md
 	$(GO) run ./internal/bench -bin bin/zeph-mcp-tools -out docs/benchmarks.md
+
+bench-sandbox: ## measure what confining costs, beside bubblewrap if it is installed (apt-get install bubblewrap)
+	$(GO) run ./internal/bench/sandbox -out docs/benchmarks.md
 
 docs: build ## regenerate what is generated in docs/
 	scripts/docs.sh docs

@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/zeph-tools/zeph-mcp-tools/internal/bench/page"
 )
 
 func main() {
@@ -73,7 +75,7 @@ func run(bin, out string, n int) error {
 		_, err = os.Stdout.WriteString(text)
 		return err
 	}
-	return os.WriteFile(out, []byte(text), 0o644)
+	return page.Write(out, "The server", text)
 }
 
 // prepare makes a workspace with a 2 KB file and a configuration that turns

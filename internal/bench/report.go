@@ -2,9 +2,10 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"time"
+
+	"github.com/zeph-tools/zeph-mcp-tools/internal/bench/page"
 )
 
 // report collects rows of the table in docs/benchmarks.md.
@@ -43,10 +44,7 @@ func (r *report) info(what, ours string) { r.row(what, ours, "", "", true) }
 
 func (r *report) markdown() string {
 	var b strings.Builder
-	b.WriteString("# Benchmarks\n\n")
-	b.WriteString("Made by `make bench`; do not edit. Both servers ran in one run, calls interleaved, " +
-		"on a machine with other work on it: read the ratios, not the single times.\n\n")
-	fmt.Fprintf(&b, "%s, %s/%s, %d processors, %s.\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().UTC().Format("2006-01-02"))
+	b.WriteString(page.Machine() + "\n\n")
 	b.WriteString("\"Bare\" is the same MCP SDK with one tool that runs `bash -c` and one that echoes: no gates, no sandbox, no audit.\n\n")
 	b.WriteString("| what | here | bare | target | met |\n|---|---|---|---|---|\n")
 	b.WriteString(strings.Join(r.rows, "\n"))
