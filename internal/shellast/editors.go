@@ -18,7 +18,7 @@ func vim(w *walker, st *state, c *cmd) output {
 		args = append(args, a)
 	}
 	if c.name == "ex" || slices.ContainsFunc(args, func(a word) bool { return a.is("-es", "-s") }) {
-		delete(g.valued, "-s")
+		g = g.without("-s")
 		commands = append(commands, inputLines(st.in)...)
 	}
 	p := g.split(args)

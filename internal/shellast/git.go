@@ -197,13 +197,10 @@ type gitCall struct {
 
 func (v *gitCall) judge() {
 	spec := "-m --message -F=r --file=r --author --date --grep -S -G --since --until --after --before --format --pretty -n --max-count -x -L --config --exec -o=w --output=w --output-directory=w -b -B --orphan -c --upload-pack --receive-pack -u -O --open-files-in-pager --extcmd --source -s --pathspec-from-file=r --depth -j --jobs --reference=r --template=r --separate-git-dir=w --strategy -X --onto --reason --trailer --cleanup --fixup --squash"
-	v.g = newGrammar(spec)
 	if v.verb == "config" {
-		v.g.valued["-f"] = roleNone
+		spec += " -f"
 	}
-	for _, drop := range v.flags() {
-		delete(v.g.valued, drop)
-	}
+	v.g = newGrammar(spec).without(v.flags()...)
 	v.p = v.g.split(v.args)
 	v.runs()
 	v.destroys()
@@ -213,15 +210,29 @@ func (v *gitCall) judge() {
 // flags lists the options that take no value in this subcommand, though they
 // do in others.
 func (v *gitCall) flags() []string {
-	out := []string{}
-	keep := map[string]string{
-		"-x": "rebase difftool", "-o": "clone format-patch archive", "-b": "checkout clone switch worktree init", "-B": "checkout worktree", "-c": "clone switch commit",
-		"-u": "clone", "-s": "restore merge pull rebase", "-O": "diff log", "-n": "log", "-S": "log diff show", "-G": "log diff show", "-m": "commit tag merge stash notes branch",
-		"-L": "log blame show annotate", "-F": "commit tag merge notes", "-j": "fetch clone submodule grep", "-X": "merge rebase pull cherry-pick revert", "--exec": "rebase push archive", "--config": "clone",
-	}
-	for opt, verbs := range keep {
-		if !strings.Contains(" "+verbs+" ", " "+v.verb+" ") {
-			out = append(out, opt)
+	out := make([]string, 0, 24)
+	for _, o := range [...]struct{ name, verbs string }{ // the subcommands where they do take one
+		{"-x", "rebase difftool"},
+		{"-o", "clone format-patch archive"},
+		{"-b", "checkout clone switch worktree init"},
+		{"-B", "checkout worktree"},
+		{"-c", "clone switch commit"},
+		{"-u", "clone"},
+		{"-s", "restore merge pull rebase"},
+		{"-O", "diff log"},
+		{"-n", "log"},
+		{"-S", "log diff show"},
+		{"-G", "log diff show"},
+		{"-m", "commit tag merge stash notes branch"},
+		{"-L", "log blame show annotate"},
+		{"-F", "commit tag merge notes"},
+		{"-j", "fetch clone submodule grep"},
+		{"-X", "merge rebase pull cherry-pick revert"},
+		{"--exec", "rebase push archive"},
+		{"--config", "clone"},
+	} {
+		if wordIndex(o.verbs, v.verb) < 0 {
+			out = append(out, o.name)
 		}
 	}
 	return append(out, "--open-files-in-pager")

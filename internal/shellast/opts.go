@@ -13,12 +13,56 @@ type option struct {
 }
 
 // grammar says which options of a command take a value. Options it does not
-// name are flags.
+// name are flags. It is read out of its text at each question, which costs less
+// than a table for every command that asks two or three.
 type grammar struct {
-	valued map[string]role // with dashes
-	single bool            // options are words after one dash: -coverprofile=x
-	plus   bool            // options may start with "+"
-	posix  bool            // the first operand ends the options
+	spec   string   // see [newGrammar]
+	flags  []string // options of spec that take no value after all
+	single bool     // options are words after one dash: -coverprofile=x
+	plus   bool     // options may start with "+"
+	posix  bool     // the first operand ends the options
+}
+
+// role is that of an option's value; false when the option takes none.
+func (g grammar) role(name string) (role, bool) {
+	i := wordIndex(g.spec, name)
+	if i < 0 || slices.Contains(g.flags, name) {
+		return roleNone, false
+	}
+	if i += len(name); i+1 < len(g.spec) && g.spec[i] == '=' {
+		return roleOf(g.spec[i+1]), true
+	}
+	return roleNone, true
+}
+
+func (g grammar) takes(name string) bool {
+	_, ok := g.role(name)
+	return ok
+}
+
+// without returns the grammar with some options that are flags.
+func (g grammar) without(names ...string) grammar {
+	g.flags = names
+	return g
+}
+
+// wordIndex is where a word starts in a list separated by blanks, -1 when it is
+// not there. In the list it may be followed by "=".
+func wordIndex(list, word string) int {
+	if word == "" || strings.ContainsAny(word, " =") {
+		return -1
+	}
+	for from := 0; ; {
+		i := strings.Index(list[from:], word)
+		if i < 0 {
+			return -1
+		}
+		i += from
+		from = i + len(word)
+		if (i == 0 || list[i-1] == ' ') && (from == len(list) || list[from] == ' ' || list[from] == '=') {
+			return i
+		}
+	}
 }
 
 // parsed is a command line taken apart.
@@ -86,14 +130,7 @@ func (g grammar) split(args []word) parsed {
 // word reports whether a single-dash word is an option of its own.
 func (g grammar) word(pre string) bool {
 	name, _, _ := strings.Cut(pre, "=")
-	if _, ok := g.valued[name]; ok && len(name) > 2 {
-		return true
-	}
-	if len(name) > 2 {
-		_, glued := g.valued[name[:2]]
-		return !glued
-	}
-	return false
+	return len(name) > 2 && (g.takes(name) || !g.takes(name[:2]))
 }
 
 func (g grammar) long(p *parsed, args []word) int {
@@ -104,7 +141,7 @@ func (g grammar) long(p *parsed, args []word) int {
 		p.opts = append(p.opts, option{name: full, value: args[0].cut(len(name) + 1), has: true})
 		return 1
 	}
-	if _, ok := g.valued[full]; ok && len(args) > 1 {
+	if len(args) > 1 && g.takes(full) {
 		p.opts = append(p.opts, option{name: full, value: args[1], has: true})
 		return 2
 	}
@@ -114,17 +151,26 @@ func (g grammar) long(p *parsed, args []word) int {
 
 // full completes an abbreviated long option, as GNU getopt does.
 func (g grammar) full(name string) string {
-	if _, ok := g.valued[name]; ok || len(name) < 4 || !strings.HasPrefix(name, "--") {
+	if len(name) < 4 || !strings.HasPrefix(name, "--") || strings.Contains(name, " ") || g.takes(name) {
 		return name
 	}
 	found := ""
-	for n := range g.valued {
-		if strings.HasPrefix(n, name) {
-			if found != "" {
-				return name
-			}
-			found = n
+	for at := 0; ; at++ {
+		i := strings.Index(g.spec[at:], name)
+		if i < 0 {
+			break
 		}
+		if at += i; at > 0 && g.spec[at-1] != ' ' {
+			continue
+		}
+		n, _, _ := strings.Cut(g.spec[at:], " ")
+		if n, _, _ = strings.Cut(n, "="); slices.Contains(g.flags, n) {
+			continue
+		}
+		if found != "" {
+			return name
+		}
+		found = n
 	}
 	if found == "" {
 		return name
@@ -136,7 +182,7 @@ func (g grammar) cluster(p *parsed, args []word) int {
 	pre := args[0].prefix()
 	for i := 1; i < len(pre); i++ {
 		name := pre[:1] + pre[i:i+1]
-		if _, ok := g.valued[name]; !ok {
+		if !g.takes(name) {
 			p.opts = append(p.opts, option{name: name})
 			continue
 		}
@@ -158,27 +204,11 @@ func (g grammar) cluster(p *parsed, args []word) int {
 	return 1
 }
 
-// newGrammar reads "-o=w --output=w -n" into a grammar: each word is an option
-// that takes a value, with the role of that value after "=".
+// newGrammar reads "-o=w --output=w -n": each word is an option that takes a
+// value, with the role of that value after "=". The words single, posix and
+// plus say how options are written.
 func newGrammar(spec string) grammar {
-	g := grammar{valued: map[string]role{}}
-	for f := range strings.FieldsSeq(spec) {
-		switch f {
-		case "single":
-			g.single = true
-			continue
-		case "posix":
-			g.posix = true
-			continue
-		case "plus":
-			g.plus = true
-			continue
-		}
-		name, r, ok := strings.Cut(f, "=")
-		g.valued[name] = roleNone
-		if ok && r != "" {
-			g.valued[name] = roleOf(r[0])
-		}
+	return grammar{
+		spec: spec, single: wordIndex(spec, "single") >= 0, posix: wordIndex(spec, "posix") >= 0, plus: wordIndex(spec, "plus") >= 0,
 	}
-	return g
 }

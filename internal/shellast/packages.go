@@ -48,7 +48,7 @@ func (w *walker) npmReads(st *state, c *cmd) {
 	e := w.a.tab().rows["npm"]
 	p := e.g.split(c.args)
 	for i, o := range p.opts {
-		if o.has && e.g.valued[o.name] == roleInto {
+		if r, _ := e.g.role(o.name); o.has && r == roleInto {
 			w.path(st, c, o.value, roleRead)
 			p.opts[i].has = false
 		}

@@ -448,7 +448,7 @@ func (w *walker) optionPaths(st *state, c *cmd, g grammar, p parsed) {
 		if !o.has {
 			continue
 		}
-		r, ok := g.valued[o.name]
+		r, ok := g.role(o.name)
 		switch {
 		case ok && r != roleNone:
 			if !o.value.is("-") || r != roleRead && r != roleWrite {

@@ -316,9 +316,7 @@ func grep(w *walker, st *state, c *cmd) output {
 	case "rg", "ag", "ack", "ugrep":
 		r = roleReadAll
 	default:
-		for _, n := range []string{"-r", "-g", "-t", "-T", "-j", "-M"} {
-			delete(g.valued, n)
-		}
+		g = g.without("-r", "-g", "-t", "-T", "-j", "-M")
 	}
 	piped := r == roleReadAll && (st.in.kind == inputUnknown || st.in.kind == inputText)
 	p := g.split(c.args)

@@ -520,10 +520,7 @@ func tar(w *walker, st *state, c *cmd) output {
 }
 
 func tarGrammar() grammar {
-	g := newGrammar("-f --file -C --directory -T=r --files-from=r -X=r --exclude-from=r --exclude -I --use-compress-program --to-command --checkpoint-action -b -K -N --newer -V --label -H --format -g=w --listed-incremental=w -F --info-script --new-volume-script --rsh-command --rmt-command --transform --xform --owner --group --mode --mtime --strip-components -L --index-file=w --one-top-level=i --suffix --checkpoint")
-	delete(g.valued, "--checkpoint")
-	delete(g.valued, "--one-top-level")
-	return g
+	return newGrammar("-f --file -C --directory -T=r --files-from=r -X=r --exclude-from=r --exclude -I --use-compress-program --to-command --checkpoint-action -b -K -N --newer -V --label -H --format -g=w --listed-incremental=w -F --info-script --new-volume-script --rsh-command --rmt-command --transform --xform --owner --group --mode --mtime --strip-components -L --index-file=w --suffix")
 }
 
 // tarPrograms judges the options of tar that run something.
@@ -672,9 +669,7 @@ func sqlClient(w *walker, st *state, c *cmd) output {
 	}
 	g := newGrammar("-f=r --file=r -o=w --output=w -L=w --log-file=w -i=r -d -h -p -U -c -e -u -D -P -S -Q -q --command --execute --host --user --port --password --dbname --query -init=r -cmd -separator single")
 	if c.name != "psql" && c.name != "sqlcmd" {
-		for _, n := range []string{"-f", "-o", "-L", "-i", "-p", "-c", "-q"} {
-			delete(g.valued, n)
-		}
+		g = g.without("-f", "-o", "-L", "-i", "-p", "-c", "-q")
 	}
 	p := g.split(c.args)
 	w.optionPaths(st, c, g, p)
