@@ -1,7 +1,8 @@
 package shellast
 
 import (
-	"mvdan.cc/sh/v3/syntax"
+	"maps"
+	"slices"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 )
@@ -10,85 +11,66 @@ import (
 type edge struct {
 	to     string
 	copies bool // in a pipe or in the background: both go on
+	child  bool // in a shell of its own, which has only exported functions
+}
+
+// alsoRuns returns a walker for what runs beside the rest of its function.
+func (w *walker) alsoRuns() *walker {
+	n := *w
+	n.beside = true
+	return &n
+}
+
+// sameShell reports whether a text is run by the shell itself, which has its
+// functions.
+func sameShell(via string) bool {
+	switch via {
+	case "", "eval", "trap", "alias", "source", ".", "!( )", "PROMPT_COMMAND", "BASH_ALIASES", "mapfile -C", "readarray -C":
+		return true
+	}
+	return false
+}
+
+// callsFrom notes that the body of a function calls what may be a function. A
+// program of that name is none: it is what a wrapper finds.
+func (w *walker) callsFrom(c *cmd) {
+	if w.body == "" || c.via != w.via || !c.word.known() {
+		return
+	}
+	if w.common.edges == nil {
+		w.common.edges = map[string][]edge{}
+	}
+	e := edge{to: c.word.text(), copies: w.beside, child: w.child}
+	if !slices.Contains(w.common.edges[w.body], e) {
+		w.common.edges[w.body] = append(w.common.edges[w.body], e)
+	}
 }
 
 // forkBombs notes functions that pipe or background themselves, directly or
-// through another.
-func (w *walker) forkBombs(file *syntax.File) {
-	bodies := map[string]*syntax.FuncDecl{}
-	syntax.Walk(file, func(n syntax.Node) bool {
-		if f, ok := n.(*syntax.FuncDecl); ok && f.Name != nil {
-			bodies[f.Name.Value] = f
-		}
-		return true
-	})
-	if len(bodies) == 0 {
-		return
-	}
-	calls := map[string][]edge{}
-	for name, f := range bodies {
-		collectCalls(f.Body, false, bodies, func(e edge) { calls[name] = append(calls[name], e) })
-	}
-	for name, f := range bodies {
-		for _, e := range calls[name] {
-			if e.copies && reaches(calls, e.to, name, map[string]bool{}) {
-				w.act(call.Act{Kind: call.ActForkBomb, Name: name, Text: w.text(f), Pos: w.pos(f)})
+// through another, when everything has been walked.
+func (w *walker) forkBombs() {
+	for _, name := range slices.Sorted(maps.Keys(w.common.edges)) {
+		bodies := w.common.bodies[name]
+		for _, e := range w.common.edges[name] {
+			if len(bodies) > 0 && e.copies && w.common.finds(e) && w.common.reaches(e.to, name, map[string]bool{}) {
+				w.act(call.Act{Kind: call.ActForkBomb, Name: name, Text: bodies[0].text, Pos: bodies[0].pos})
 				break
 			}
 		}
 	}
 }
 
-func reaches(calls map[string][]edge, from, to string, seen map[string]bool) bool {
+// reaches reports whether a call of one function can end in a call of another.
+func (s *shared) reaches(from, to string, seen map[string]bool) bool {
 	if from == to {
 		return true
 	}
-	if seen[from] {
+	if seen[from] || len(s.bodies[from]) == 0 {
 		return false
 	}
 	seen[from] = true
-	for _, e := range calls[from] {
-		if reaches(calls, e.to, to, seen) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.edges[from], func(e edge) bool { return s.finds(e) && s.reaches(e.to, to, seen) })
 }
 
-// collectCalls reports every call of a known function below a node.
-func collectCalls(n syntax.Node, copies bool, bodies map[string]*syntax.FuncDecl, emit func(edge)) {
-	syntax.Walk(n, func(m syntax.Node) bool {
-		switch x := m.(type) {
-		case *syntax.Stmt:
-			if x.Background && x.Cmd != nil {
-				collectCalls(x.Cmd, true, bodies, emit)
-				return false
-			}
-		case *syntax.BinaryCmd:
-			if !copies && isPipe(x) {
-				collectCalls(x.X, true, bodies, emit)
-				collectCalls(x.Y, true, bodies, emit)
-				return false
-			}
-		case *syntax.CoprocClause:
-			if !copies {
-				collectCalls(x.Stmt, true, bodies, emit)
-				return false
-			}
-		case *syntax.CallExpr:
-			if name := firstWord(x); bodies[name] != nil {
-				emit(edge{to: name, copies: copies})
-			}
-		}
-		return true
-	})
-}
-
-func isPipe(x *syntax.BinaryCmd) bool { return x.Op == syntax.Pipe || x.Op == syntax.PipeAll }
-
-func firstWord(x *syntax.CallExpr) string {
-	if len(x.Args) == 0 {
-		return ""
-	}
-	return unquoted(x.Args[0])
-}
+// finds reports whether the shell of a call knows the functions of this one.
+func (s *shared) finds(e edge) bool { return !e.child || s.exported }

@@ -32,21 +32,11 @@ func FuzzRelations(f *testing.F) {
 		}
 		for _, v := range append(spellings(t, text), places(text)...) {
 			now, _ := fx.judge(bashArgs{Command: v.text})
-			if now.Verdict > was.Verdict && !looserForNow(text, was.Decisive.Code) {
+			if now.Verdict > was.Verdict {
 				t.Errorf("%s\n%q is %s (%s %s)\n%q is %s", v.how, text, was.Verdict, was.Decisive.Code, was.Decisive.Reason, v.text, now.Verdict)
 			}
 		}
 	})
-}
-
-// looserForNow names what is known not to hold yet, so that the search for
-// more can go on: a quoted call of a function by itself is not seen as one,
-// what a loop evaluates before its body is read as if after it, and our parser
-// takes the number sign in `(a ""#` for the start of a comment.
-func looserForNow(text, code string) bool {
-	loop := regexp.MustCompile(`\b(for|while|until|select)\b`).MatchString(text)
-	return code == "fork_bomb" || regexp.MustCompile(`[^\s;|&()<>]#`).MatchString(text) ||
-		loop && strings.ContainsAny(text, "[(")
 }
 
 type variant struct{ how, text string }

@@ -233,6 +233,10 @@ func (w *walker) pathVar(st *state, name string, x word) {
 	if !x.known() {
 		return
 	}
+	if name == "BASH_ENV" && !strings.ContainsAny(x.text(), "$`") {
+		w.path(st, &cmd{name: name, pos: x.pos}, x, roleRead)
+		return
+	}
 	for _, p := range strings.FieldsFunc(x.text(), func(r rune) bool { return r == ':' }) {
 		if strings.HasPrefix(p, "/") || strings.HasPrefix(p, "../") {
 			w.path(st, &cmd{name: name, pos: x.pos}, plain(p, x.pos), roleRead)
@@ -245,6 +249,7 @@ type attributes struct {
 	how                        string
 	integer, nameref, readonly bool
 	lost                       bool // a local outside functions changes nothing
+	functions                  bool // the names are those of functions
 }
 
 func (w *walker) attributes(variant string) attributes {
@@ -266,6 +271,7 @@ func (at *attributes) option(t string) {
 	at.integer = at.integer || strings.Contains(t, "i")
 	at.nameref = at.nameref || strings.Contains(t, "n") && at.how != "export"
 	at.readonly = at.readonly || strings.Contains(t, "r")
+	at.functions = at.functions || strings.Contains(t, "f")
 }
 
 // declare walks declare, local, export, readonly and typeset.
@@ -359,6 +365,7 @@ func (w *walker) run(st *state, words []word, via string) output {
 	if p := c.word.text(); strings.Contains(p, "/") {
 		w.f.Commands[c.index].Path = w.programPath(st, p)
 	}
+	w.callsFrom(c)
 	if w.funcs[c.word.text()] {
 		w.called(st, c)
 		w.aliased(st, c)

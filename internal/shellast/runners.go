@@ -176,7 +176,7 @@ func xargs(w *walker, st *state, c *cmd) output {
 	sub := st.clone()
 	sub.in = input{}
 	if len(p.rest) == 0 {
-		return output{}
+		p.rest = []word{plain("echo", c.pos)} // what it runs when nobody says
 	}
 	in := st.in
 	if p.has("-d", "--delimiter", "-0", "--null", "-E", "--eof") {

@@ -36,7 +36,7 @@ func (w *walker) reparse(st *state, text string, pos call.Pos, via string) {
 	}
 	n := *w
 	n.src, n.base, n.via, n.depth = text, &pos, via, w.depth+1
-	n.forkBombs(file)
+	n.child = w.child || !sameShell(via)
 	n.stmts(st, file.Stmts)
 }
 

@@ -88,8 +88,8 @@ func (a *Analyzer) Analyze(req Request) call.Facts {
 	w := &walker{common: &shared{left: maxResolved}, a: a, f: &f, src: req.Command, funcs: map[string]bool{}, printed: map[int]output{}}
 	st := newState(f.Cwd.Path)
 	w.callEnv(st, req.Env)
-	w.forkBombs(file)
 	w.stmts(st, file.Stmts)
+	w.forkBombs()
 	return f
 }
 

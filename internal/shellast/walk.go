@@ -18,6 +18,9 @@ type walker struct {
 	via     string    // what runs this text
 	depth   int
 	inFunc  bool            // the text is the body of a function
+	body    string          // the function whose body it is
+	beside  bool            // it runs beside the rest of that function
+	child   bool            // it runs in another shell than that function
 	funcs   map[string]bool // functions and aliases defined so far
 	printed map[int]output  // what constructs are known to print
 	common  *shared
@@ -34,6 +37,9 @@ type shared struct {
 
 	bodies  map[string][]body // of functions, to judge what they do with their input
 	calling map[string]bool   // functions being judged
+	edges   map[string][]edge // what functions call
+
+	exported bool // functions may be known to the shells that are started
 
 	aliases  map[string][]string
 	readonly map[string]bool // names that no assignment changes
@@ -46,13 +52,15 @@ type shared struct {
 type body struct {
 	w    walker
 	stmt *syntax.Stmt
+	text string // of the whole definition
+	pos  call.Pos
 }
 
-func (s *shared) define(name string, w walker, stmt *syntax.Stmt) {
+func (s *shared) define(name string, b body) {
 	if s.bodies == nil {
 		s.bodies = map[string][]body{}
 	}
-	s.bodies[name] = append(s.bodies[name], body{w: w, stmt: stmt})
+	s.bodies[name] = append(s.bodies[name], b)
 }
 
 func (s *shared) call(name string) {
@@ -79,6 +87,7 @@ func (s *shared) declared(name string, a attributes) {
 	if a.integer {
 		note(&s.integers)
 	}
+	s.exported = s.exported || a.functions && a.how == "export"
 }
 
 // output is what a command is known to print.
@@ -117,7 +126,7 @@ func (w *walker) stmts(st *state, list []*syntax.Stmt) output {
 
 func (w *walker) stmt(st *state, s *syntax.Stmt) output {
 	if s.Background || s.Coprocess {
-		st = st.clone()
+		st, w = st.clone(), w.alsoRuns()
 	}
 	saved := st.in
 	in, redirected := w.redirects(st, s.Redirs)
@@ -257,6 +266,7 @@ func (w *walker) pipeline(st *state, x *syntax.BinaryCmd) output {
 		cur = left
 	}
 	slices.Reverse(stages)
+	w = w.alsoRuns()
 	var out output
 	for i, s := range stages {
 		sub := st.clone()
@@ -332,16 +342,18 @@ func (w *walker) caseClause(st *state, x *syntax.CaseClause) {
 // function judges a body where it is defined: with nothing known but the
 // directory, because nobody knows what holds when it is called.
 func (w *walker) function(st *state, x *syntax.FuncDecl) {
-	if x.Name != nil {
-		w.funcs[x.Name.Value] = true
-		w.common.define(x.Name.Value, *w, x.Body)
-	}
-	body := st.clone()
-	body.voidAll()
-	body.in = input{}
 	n := *w
 	n.inFunc = true
-	n.stmt(body, x.Body)
+	inside := st.clone()
+	inside.voidAll()
+	inside.in = input{}
+	if x.Name != nil {
+		n.body, n.beside, n.child = x.Name.Value, false, false
+		w.funcs[n.body] = true
+		w.common.define(n.body, body{w: n, stmt: x.Body, text: w.text(x), pos: w.pos(x)})
+		inside.set("FUNCNAME", literal(n.body))
+	}
+	n.stmt(inside, x.Body)
 }
 
 // timed walks what the reserved word time runs. Our parser keeps a "--".
@@ -365,6 +377,7 @@ func (w *walker) timed(st *state, x *syntax.TimeClause) output {
 // coproc walks what a coprocess runs. A name is one only before a compound
 // command; our parser takes it off other commands too.
 func (w *walker) coproc(st *state, x *syntax.CoprocClause) {
+	w = w.alsoRuns()
 	sub := st.clone()
 	first := x.Stmt.Cmd
 	for {
@@ -574,7 +587,7 @@ func (w *walker) procSubst(st *state, x *syntax.ProcSubst, in input) output {
 	i := len(w.f.Constructs) - 1
 	sub := st.clone()
 	sub.in = in
-	out := w.stmts(sub, x.Stmts)
+	out := w.alsoRuns().stmts(sub, x.Stmts)
 	w.printed[i] = out
 	return out
 }

@@ -282,23 +282,33 @@ func (w *walker) fields(st *state, x *syntax.Word) []word {
 		return nil
 	}
 	base := word{pos: w.pos(x), src: w.text(x)}
-	var out []word
-	expanded, ok := braces(x)
+	expanded, ok := w.braces(x)
 	if !ok {
 		base.segs = []seg{{text: base.src, many: true}}
 		return []word{base}
 	}
+	if expanded == nil {
+		return w.split(st, x, base)
+	}
+	var out []word
 	for _, e := range expanded {
-		first := len(w.f.Constructs)
-		b := &builder{w: w, st: st, base: base}
-		b.parts(e.Parts, false)
-		b.flush()
-		for i := range b.out {
-			b.out[i].cons = w.consSince(first)
+		for _, x := range e.words {
+			out = append(out, e.w.split(st, x, base)...)
 		}
-		out = append(out, b.out...)
 	}
 	return out
+}
+
+// split returns the words one word becomes after brace expansion.
+func (w *walker) split(st *state, x *syntax.Word, base word) []word {
+	first := len(w.f.Constructs)
+	b := &builder{w: w, st: st, base: base}
+	b.parts(x.Parts, false)
+	b.flush()
+	for i := range b.out {
+		b.out[i].cons = w.consSince(first)
+	}
+	return b.out
 }
 
 // consSince lists the constructs met since there were n.
@@ -351,7 +361,7 @@ func (b *builder) parts(parts []syntax.WordPart, inQuotes bool) {
 	for i, p := range parts {
 		switch x := p.(type) {
 		case *syntax.Lit:
-			b.lit(x.Value, i == 0, inQuotes)
+			b.lit(x.Value, i == 0, i+1 == len(parts), inQuotes)
 		case *syntax.SglQuoted:
 			b.single(x, inQuotes)
 		case *syntax.DblQuoted:
@@ -359,8 +369,6 @@ func (b *builder) parts(parts []syntax.WordPart, inQuotes bool) {
 			b.quotedParts(x.Parts)
 		case *syntax.ExtGlob:
 			b.push(seg{text: "*", known: true})
-		case *syntax.BraceExp:
-			b.push(seg{text: "{}", many: true})
 		default:
 			b.expansion(p, inQuotes)
 		}
@@ -402,7 +410,7 @@ func (b *builder) quotedParts(parts []syntax.WordPart) {
 			b.single(x, true)
 		case *syntax.DblQuoted:
 			b.quotedParts(x.Parts)
-		case *syntax.ExtGlob, *syntax.BraceExp:
+		case *syntax.ExtGlob:
 			b.push(seg{text: b.w.text(x), known: true, quoted: true})
 		default:
 			b.expansion(p, true)
@@ -427,13 +435,13 @@ func (b *builder) expansion(p syntax.WordPart, quoted bool) {
 }
 
 // lit pushes unquoted text: backslashes quote, a leading tilde is a home.
-func (b *builder) lit(s string, first, inQuotes bool) {
+func (b *builder) lit(s string, first, last, inQuotes bool) {
 	if inQuotes {
 		b.push(seg{text: unescapeDouble(s), known: true, quoted: true})
 		return
 	}
 	if first {
-		s = b.tilde(s)
+		s = b.tilde(s, last)
 	}
 	for s != "" {
 		i := strings.IndexByte(s, '\\')
@@ -452,8 +460,8 @@ func (b *builder) lit(s string, first, inQuotes bool) {
 }
 
 // tilde expands a tilde at the start of a word, or after "NAME=", and returns
-// what follows it.
-func (b *builder) tilde(s string) string {
+// what follows it. A quote or an expansion right behind it keeps it as it is.
+func (b *builder) tilde(s string, last bool) string {
 	at := 0
 	if name, _, ok := strings.Cut(s, "="); ok && isName(name) {
 		at = len(name) + 1
@@ -465,6 +473,9 @@ func (b *builder) tilde(s string) string {
 	if end < 0 {
 		end = len(s) - at
 	}
+	if at+end == len(s) && !last {
+		return s
+	}
 	var dir string
 	switch user := s[at+1 : at+end]; user {
 	case "":
@@ -473,13 +484,10 @@ func (b *builder) tilde(s string) string {
 		dir = b.st.cwd
 	case "-":
 		dir = b.st.old
-	case "root":
-		dir = "/root"
 	default:
-		if !isName(strings.ReplaceAll(user, "-", "_")) {
+		if dir = homeOfUser(user); dir == "" {
 			return s
 		}
-		dir = "/home/" + user
 	}
 	if at > 0 {
 		b.push(seg{text: s[:at], known: true})
@@ -490,6 +498,18 @@ func (b *builder) tilde(s string) string {
 		b.push(seg{text: dir, known: true, quoted: true})
 	}
 	return s[at+end:]
+}
+
+// homeOfUser is where the home of a user most likely is, "" when no user can
+// have that name.
+func homeOfUser(user string) string {
+	switch {
+	case user == "root":
+		return "/root"
+	case isName(strings.ReplaceAll(user, "-", "_")):
+		return "/home/" + user
+	}
+	return ""
 }
 
 // unescapeDouble removes the backslashes that quote inside double quotes.
