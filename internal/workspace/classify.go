@@ -165,6 +165,9 @@ func isDevice(p string) bool {
 
 // isOwnDescriptor reports whether p is a descriptor of the process itself.
 func isOwnDescriptor(p string) bool {
+	if !strings.HasPrefix(p, "/proc/") {
+		return false
+	}
 	f := strings.Split(p, "/")
 	return len(f) >= 5 && f[1] == "proc" && (f[2] == "self" || f[2] == "thread-self") && f[3] == "fd"
 }

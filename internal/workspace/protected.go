@@ -30,9 +30,9 @@ func (w *Workspace) protectedName(root, p string) string {
 	if p == root {
 		return ""
 	}
-	rel := p[len(strings.TrimSuffix(root, "/"))+1:]
-	parts := strings.Split(rel, "/")
-	for i, c := range parts {
+	for rel, more := p[len(strings.TrimSuffix(root, "/"))+1:], true; more; {
+		var c string
+		c, rel, more = strings.Cut(rel, "/")
 		if !strings.HasPrefix(c, ".") {
 			continue
 		}
@@ -42,7 +42,7 @@ func (w *Workspace) protectedName(root, p string) string {
 			}
 		}
 		if strings.EqualFold(c, ".git") {
-			if n := gitProtected(parts[i+1:]); n != "" {
+			if n := gitProtected(rel, more); n != "" {
 				return n
 			}
 		}
@@ -57,11 +57,12 @@ func (w *Workspace) protectedName(root, p string) string {
 	return ""
 }
 
-// gitProtected judges the components after ".git".
-func gitProtected(rest []string) string {
-	if len(rest) == 0 {
+// gitProtected judges what follows ".git/", if anything does.
+func gitProtected(rel string, more bool) string {
+	if !more {
 		return ".git"
 	}
+	rest := strings.Split(rel, "/")
 	if n := gitName(rest[0]); n != "" {
 		return ".git/" + n
 	}

@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -42,7 +41,7 @@ func (w *Workspace) resolve(cwd, text string, followLast, fileTool bool) call.Pa
 		}
 		full = cwd + "/" + full
 	}
-	k := walker{w: w, cwd: cwd, fileTool: fileTool, cur: "/", follow: followLast}
+	k := walker{w: w, cwd: cwd, fileTool: fileTool, cur: "/", follow: followLast, full: full, todo: make([]string, 0, 12)}
 	k.push(full)
 	if !k.run() {
 		return unknown(text, k.cur)
@@ -64,6 +63,7 @@ type walker struct {
 	fileTool  bool
 	follow    bool
 	cur       string   // resolved so far; absolute and clean
+	full      string   // the path that is walked; cur is cut out of it as long as it starts so
 	todo      []string // components still to walk, the next one last
 	links     int
 	buf       [256]byte
@@ -74,15 +74,26 @@ type walker struct {
 // push puts the components of p before what is left to walk. A trailing slash
 // stays visible as a last ".".
 func (k *walker) push(p string) {
-	parts := strings.Split(p, "/")
-	for i, c := range slices.Backward(parts) {
-		switch {
-		case c != "":
-			k.todo = append(k.todo, c)
-		case i == len(parts)-1 && len(k.todo) == 0 && i > 0:
-			k.todo = append(k.todo, ".")
-		}
+	if len(k.todo) == 0 && strings.HasSuffix(p, "/") {
+		k.todo = append(k.todo, ".")
 	}
+	for p != "" {
+		i := strings.LastIndexByte(p, '/')
+		if c := p[i+1:]; c != "" {
+			k.todo = append(k.todo, c)
+		}
+		p = p[:max(i, 0)]
+	}
+}
+
+// below is the path of an entry of cur.
+func (k *walker) below(entry string) string {
+	at := strings.TrimSuffix(k.cur, "/")
+	end := len(at) + 1 + len(entry)
+	if end <= len(k.full) && k.full[:len(at)] == at && k.full[len(at)] == '/' && k.full[len(at)+1:end] == entry {
+		return k.full[:end]
+	}
+	return at + "/" + entry
 }
 
 // run walks to the end. It returns false when too many links were met.
@@ -95,7 +106,7 @@ func (k *walker) run() bool {
 		case "..":
 			k.cur = parent(k.cur)
 		default:
-			if !k.step(strings.TrimSuffix(k.cur, "/") + "/" + c) {
+			if !k.step(k.below(c)) {
 				return false
 			}
 		}
