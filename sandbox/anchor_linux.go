@@ -198,7 +198,7 @@ func (a *anchor) recv(buf []byte) (stage.Message, error) {
 
 // listen hands out the ends of commands until the anchor is gone.
 func (a *anchor) listen() {
-	buf := make([]byte, 4<<10) // nothing but ends of commands comes
+	buf := make([]byte, 16<<10) // nothing but ends of commands comes
 	var why error
 	for {
 		m, err := a.recv(buf)

@@ -173,6 +173,7 @@ func (r *Run) supervise(ended <-chan *stage.Exit) {
 		out.Duration = time.Since(r.began)
 		out.Killed, out.Survivors = int(end.Killed), int(end.Survivors)
 		r.out.fill(&out)
+		r.toldOf(end.Denied, &out)
 		if r.s.Confined() {
 			out.Level = LevelFull
 		}

@@ -43,6 +43,7 @@ type command struct {
 	force    time.Time
 	stopping bool
 	killed   uint32
+	denied   []Denial
 }
 
 // serve is the life of an anchor. It ends when the control socket does, and
@@ -108,10 +109,6 @@ func (a *anchor) prepare() (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	filter := seccompFilter(a.setup.UnixSockets)
-	if filter == nil {
-		return 0, at("build system call filter", unix.ENOSYS)
-	}
 	if err := a.boundCapabilities(); err != nil {
 		return abi, at("bound capabilities", err)
 	}
@@ -119,7 +116,7 @@ func (a *anchor) prepare() (uint32, error) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return abi, at("become opaque", err)
 	}
-	return abi, at("filter system calls", installFilter(filter, unix.SECCOMP_FILTER_FLAG_TSYNC))
+	return abi, a.filter()
 }
 
 func (a *anchor) openNull() (err error) {

@@ -47,12 +47,12 @@ func (a *anchor) reap() {
 func (a *anchor) end(c *command, ws syscall.WaitStatus, survivors int) {
 	a.mu.Lock()
 	delete(a.byID, c.id)
-	killed := c.killed
+	killed, denied := c.killed, c.denied
 	a.mu.Unlock()
 	if c.tag >= 0 {
 		_ = unix.Close(c.tag)
 	}
-	a.send(&Exit{ID: c.id, Status: uint32(ws), Killed: killed, Survivors: uint32(survivors)})
+	a.send(&Exit{ID: c.id, Status: uint32(ws), Killed: killed, Survivors: uint32(survivors), Denied: denied})
 }
 
 // cleanUp ends what a command left behind: a moment to finish, then force.

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"runtime"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -25,6 +26,8 @@ const (
 	retPerm  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	retNoSys = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 	retProto = unix.SECCOMP_RET_ERRNO | uint32(unix.EPROTONOSUPPORT)
+
+	retListener = unix.SECCOMP_RET_USER_NOTIF // which refuses, and tells of it
 )
 
 const (
@@ -41,21 +44,83 @@ const (
 
 // denied are the system calls neither the anchor, once it stands, nor anything
 // inside needs, and an attacker would.
-func denied() []uint32 {
-	return append(deniedHere(),
-		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP,
-		unix.SYS_PIDFD_GETFD, unix.SYS_PROCESS_MADVISE,
-		unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT,
-		unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK,
-		unix.SYS_MOUNT_SETATTR, unix.SYS_OPEN_TREE_ATTR, unix.SYS_SETNS,
-		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_FANOTIFY_INIT,
-		unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
-		unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
-		unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD,
-		unix.SYS_SYSLOG, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
-		unix.SYS_VHANGUP, unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_OPEN_BY_HANDLE_AT,
-		unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES, unix.SYS_LOOKUP_DCOOKIE,
-	)
+func denied() []sysCall {
+	return append(deniedHere(), []sysCall{
+		{unix.SYS_PTRACE, "ptrace"},
+		{unix.SYS_PROCESS_VM_READV, "process_vm_readv"},
+		{unix.SYS_PROCESS_VM_WRITEV, "process_vm_writev"},
+		{unix.SYS_KCMP, "kcmp"},
+		{unix.SYS_PIDFD_GETFD, "pidfd_getfd"},
+		{unix.SYS_PROCESS_MADVISE, "process_madvise"},
+		{unix.SYS_MOUNT, "mount"},
+		{unix.SYS_UMOUNT2, "umount2"},
+		{unix.SYS_PIVOT_ROOT, "pivot_root"},
+		{unix.SYS_CHROOT, "chroot"},
+		{unix.SYS_MOVE_MOUNT, "move_mount"},
+		{unix.SYS_OPEN_TREE, "open_tree"},
+		{unix.SYS_FSOPEN, "fsopen"},
+		{unix.SYS_FSCONFIG, "fsconfig"},
+		{unix.SYS_FSMOUNT, "fsmount"},
+		{unix.SYS_FSPICK, "fspick"},
+		{unix.SYS_MOUNT_SETATTR, "mount_setattr"},
+		{unix.SYS_OPEN_TREE_ATTR, "open_tree_attr"},
+		{unix.SYS_SETNS, "setns"},
+		{unix.SYS_BPF, "bpf"},
+		{unix.SYS_PERF_EVENT_OPEN, "perf_event_open"},
+		{unix.SYS_USERFAULTFD, "userfaultfd"},
+		{unix.SYS_FANOTIFY_INIT, "fanotify_init"},
+		{unix.SYS_KEYCTL, "keyctl"},
+		{unix.SYS_ADD_KEY, "add_key"},
+		{unix.SYS_REQUEST_KEY, "request_key"},
+		{unix.SYS_KEXEC_LOAD, "kexec_load"},
+		{unix.SYS_KEXEC_FILE_LOAD, "kexec_file_load"},
+		{unix.SYS_INIT_MODULE, "init_module"},
+		{unix.SYS_FINIT_MODULE, "finit_module"},
+		{unix.SYS_DELETE_MODULE, "delete_module"},
+		{unix.SYS_REBOOT, "reboot"},
+		{unix.SYS_SWAPON, "swapon"},
+		{unix.SYS_SWAPOFF, "swapoff"},
+		{unix.SYS_ACCT, "acct"},
+		{unix.SYS_QUOTACTL, "quotactl"},
+		{unix.SYS_QUOTACTL_FD, "quotactl_fd"},
+		{unix.SYS_SYSLOG, "syslog"},
+		{unix.SYS_SETTIMEOFDAY, "settimeofday"},
+		{unix.SYS_CLOCK_SETTIME, "clock_settime"},
+		{unix.SYS_SETHOSTNAME, "sethostname"},
+		{unix.SYS_SETDOMAINNAME, "setdomainname"},
+		{unix.SYS_VHANGUP, "vhangup"},
+		{unix.SYS_NAME_TO_HANDLE_AT, "name_to_handle_at"},
+		{unix.SYS_OPEN_BY_HANDLE_AT, "open_by_handle_at"},
+		{unix.SYS_MIGRATE_PAGES, "migrate_pages"},
+		{unix.SYS_MOVE_PAGES, "move_pages"},
+		{unix.SYS_LOOKUP_DCOOKIE, "lookup_dcookie"},
+	}...)
+}
+
+// sysCall is a system call by number and by name.
+type sysCall struct {
+	number uint32
+	name   string
+}
+
+func numbers(calls []sysCall) []uint32 {
+	out := make([]uint32, len(calls))
+	for i, c := range calls {
+		out[i] = c.number
+	}
+	return out
+}
+
+// CallName returns the name of a system call that a command can be denied.
+func CallName(number uint32) string {
+	for _, c := range append(denied(), sysCall{unix.SYS_UNSHARE, "unshare"}, sysCall{unix.SYS_CLONE, "clone"},
+		sysCall{unix.SYS_IOCTL, "ioctl"}, sysCall{unix.SYS_PERSONALITY, "personality"},
+		sysCall{unix.SYS_SOCKET, "socket"}, sysCall{unix.SYS_SOCKETPAIR, "socketpair"}) {
+		if c.number == number {
+			return c.name
+		}
+	}
+	return "system call " + strconv.FormatUint(uint64(number), 10)
 }
 
 // absent are the calls for which programs have another way, so that they are
@@ -70,8 +135,9 @@ func absent() []uint32 {
 // seccompFilter assembles the filter for this machine's kind of processor, nil
 // when it is not known. It is put on the anchor itself, because the kernel takes
 // a while over it, and comes down to every command. A filter of
-// its own for each command would cost a tenth of starting one.
-func seccompFilter(unixSockets bool) []unix.SockFilter {
+// its own for each command would cost a tenth of starting one. What is not
+// permitted is answered with deny: [retPerm], or [retListener] to have it told.
+func seccompFilter(unixSockets bool, deny uint32) []unix.SockFilter {
 	arch := auditArch()
 	if arch == 0 {
 		return nil
@@ -83,7 +149,7 @@ func seccompFilter(unixSockets bool) []unix.SockFilter {
 	p.load(offNumber)
 	p.jump(unix.BPF_JGT, newestCall, 0, 1)
 	p.ret(retNoSys) // x32, and what a kernel newer than this program brings
-	p.list(denied(), retPerm)
+	p.list(numbers(denied()), deny)
 	p.list(absent(), retNoSys)
 	p.on(unix.SYS_UNSHARE, func(q *program) {
 		// The anchor makes a UTS namespace for each command, to tell them apart.
@@ -91,37 +157,37 @@ func seccompFilter(unixSockets bool) []unix.SockFilter {
 		// one too, and everything else is refused here.
 		q.load(offArg0)
 		q.list([]uint32{unix.CLONE_NEWUTS}, retAllow)
-		q.ret(retPerm)
+		q.ret(deny)
 	})
 	p.on(unix.SYS_CLONE, func(q *program) {
 		q.load(offArg0)
 		q.jump(unix.BPF_JSET, newNamespaces, 0, 1)
-		q.ret(retPerm)
+		q.ret(deny)
 	})
 	p.on(unix.SYS_IOCTL, func(q *program) {
 		q.load(offArg1)
-		q.list([]uint32{unix.TIOCSTI, tiocLinux}, retPerm)
+		q.list([]uint32{unix.TIOCSTI, tiocLinux}, deny)
 	})
 	p.on(unix.SYS_PERSONALITY, func(q *program) {
 		q.load(offArg0)
 		q.list([]uint32{0, 0xffffffff, addrNoRandomize}, retAllow)
-		q.ret(retPerm)
+		q.ret(deny)
 	})
-	p.on(unix.SYS_SOCKET, func(q *program) { socketRule(q, unixSockets) })
+	p.on(unix.SYS_SOCKET, func(q *program) { socketRule(q, unixSockets, deny) })
 	if !unixSockets {
 		p.on(unix.SYS_SOCKETPAIR, func(q *program) {
 			// A datagram pair could be pointed at any socket's path.
 			q.load(offArg1)
 			q.and(0xf)
 			q.list([]uint32{unix.SOCK_STREAM, unix.SOCK_SEQPACKET}, retAllow)
-			q.ret(retPerm)
+			q.ret(deny)
 		})
 	}
 	p.ret(retAllow)
 	return p
 }
 
-func socketRule(q *program, unixSockets bool) {
+func socketRule(q *program, unixSockets bool, deny uint32) {
 	families := []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 	if unixSockets {
 		families = append(families, unix.AF_UNIX)
@@ -131,7 +197,7 @@ func socketRule(q *program, unixSockets bool) {
 	q.ret(retProto)
 	q.load(offArg0)
 	q.list(families, retAllow)
-	q.ret(retPerm)
+	q.ret(deny)
 }
 
 // limitsFilter refuses to change the limits of another process. The user of the
@@ -192,15 +258,21 @@ func (p *program) on(number uint32, rule func(*program)) {
 // installFilter puts the calling thread, or with [unix.SECCOMP_FILTER_FLAG_TSYNC]
 // every thread, and all it starts, under the filter.
 func installFilter(f []unix.SockFilter, flags uintptr) error {
+	thread, err := setFilter(f, flags)
+	if err == nil && thread != 0 { // the one that could not follow
+		return unix.EAGAIN
+	}
+	return err
+}
+
+// setFilter installs a filter and returns what the kernel does.
+func setFilter(f []unix.SockFilter, flags uintptr) (int, error) {
 	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
-	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
+	r, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
 		uintptr(unsafe.Pointer(&prog))) //nolint:gosec // the kernel reads it
 	runtime.KeepAlive(f)
 	if errno != 0 {
-		return errno
+		return -1, errno
 	}
-	if thread != 0 { // the one that could not follow
-		return unix.EAGAIN
-	}
-	return nil
+	return int(r), nil
 }

@@ -4,4 +4,4 @@ import "golang.org/x/sys/unix"
 
 func auditArch() uint32 { return unix.AUDIT_ARCH_AARCH64 }
 
-func deniedHere() []uint32 { return nil }
+func deniedHere() []sysCall { return nil }

@@ -6,4 +6,4 @@ package stage
 // refused there.
 func auditArch() uint32 { return 0 }
 
-func deniedHere() []uint32 { return nil }
+func deniedHere() []sysCall { return nil }

@@ -57,7 +57,8 @@ func TestFilter(t *testing.T) {
 	if here == 0 {
 		t.Skip("no filter for this kind of processor")
 	}
-	none, all := seccompFilter(false), seccompFilter(true)
+	none, all := seccompFilter(false, retPerm), seccompFilter(true, retPerm)
+	told := seccompFilter(false, retListener)
 	for _, tt := range []struct {
 		name      string
 		arch      uint32
@@ -71,8 +72,8 @@ func TestFilter(t *testing.T) {
 		{"the newest known", here, newestCall, nil, retAllow, retAllow},
 		{"one newer", here, newestCall + 1, nil, retNoSys, retNoSys},
 		{"the largest number", here, 0xffffffff, nil, retNoSys, retNoSys},
-		{"the first in the list", here, uint64(denied()[0]), nil, retPerm, retPerm},
-		{"the last in the list", here, uint64(denied()[len(denied())-1]), nil, retPerm, retPerm},
+		{"the first in the list", here, uint64(denied()[0].number), nil, retPerm, retPerm},
+		{"the last in the list", here, uint64(denied()[len(denied())-1].number), nil, retPerm, retPerm},
 		{"clone3", here, unix.SYS_CLONE3, nil, retNoSys, retNoSys},
 		{"io_uring_register", here, unix.SYS_IO_URING_REGISTER, nil, retNoSys, retNoSys},
 		{"fork", here, unix.SYS_CLONE, []uint64{uint64(unix.SIGCHLD)}, retAllow, retAllow},
@@ -107,11 +108,19 @@ func TestFilter(t *testing.T) {
 		if got := ask(t, none, tt.arch, tt.number, tt.args...); got != tt.want {
 			t.Errorf("%s: %#x, want %#x", tt.name, got, tt.want)
 		}
+		// With a listener just what is not permitted goes to it.
+		want := tt.want
+		if want == retPerm {
+			want = retListener
+		}
+		if got := ask(t, told, tt.arch, tt.number, tt.args...); got != want {
+			t.Errorf("%s, told: %#x, want %#x", tt.name, got, want)
+		}
 		if got := ask(t, all, tt.arch, tt.number, tt.args...); got != tt.all {
 			t.Errorf("%s, with unix sockets: %#x, want %#x", tt.name, got, tt.all)
 		}
 	}
-	for _, number := range denied() {
+	for _, number := range numbers(denied()) {
 		if got := ask(t, all, here, uint64(number)); got != retPerm {
 			t.Errorf("call %d: %#x", number, got)
 		}

@@ -84,6 +84,16 @@ type Exit struct {
 	Survivors uint32 // processes that could not be ended
 	Step      string
 	Errno     uint32
+	Denied    []Denial
+}
+
+// Denial is a system call that was denied to a command, and how often.
+type Denial struct {
+	Call   uint32
+	Detail uint32 // an argument that says what it was about: a family of sockets, new namespaces
+	Count  uint32
+	PID    uint32 // the first time, inside
+	Name   string // of that process, by its own word
 }
 
 // Message is one of the frames.
@@ -214,11 +224,22 @@ func (m *Exit) put(w *writer) {
 	w.u32(m.Survivors)
 	w.text(m.Step)
 	w.u32(m.Errno)
+	w.u32(uint32(len(m.Denied)))
+	for _, d := range m.Denied {
+		w.u32(d.Call)
+		w.u32(d.Detail)
+		w.u32(d.Count)
+		w.u32(d.PID)
+		w.text(d.Name)
+	}
 }
 
 func (m *Exit) get(r *reader) {
 	m.ID, m.Status, m.Killed, m.Survivors = r.u64(), r.u32(), r.u32(), r.u32()
 	m.Step, m.Errno = r.text(), r.u32()
+	for range r.count(20) {
+		m.Denied = append(m.Denied, Denial{Call: r.u32(), Detail: r.u32(), Count: r.u32(), PID: r.u32(), Name: r.text()})
+	}
 }
 
 type writer struct{ b []byte }

@@ -19,6 +19,7 @@ func frames() []Message {
 		&Start{ID: 1 << 33, Argv: []string{"sh", "-c", ""}, Env: []string{"A=b"}, Dir: "/"},
 		&Stop{ID: 2, GraceMS: 2000},
 		&Exit{ID: 3, Status: 9, Killed: 1, Survivors: 2, Step: "run", Errno: 2},
+		&Exit{ID: 4, Denied: []Denial{{Call: 101, Detail: 1, Count: 3, PID: 12, Name: "gdb"}, {Call: 5}}},
 	}
 }
 
