@@ -21,8 +21,11 @@ import (
 // ordinary is a command of 200 characters as developers write them.
 const ordinary = `cd sub && git status --short && go test -race -run 'Test(A|B)$' ./... 2>&1 | tee out.txt | grep -E 'FAIL|ok' | sort -u > result.txt; for f in *.go; do gofmt -l "$f" >> fmt.txt; done; echo "$(date)" ok`
 
+// short is what most commands are like.
+const short = `git status --short`
+
 // judge reads a command and asks every gate of a server about it.
-func judge(tb testing.TB) func() gates.Judgement {
+func judge(tb testing.TB, text string) func() gates.Judgement {
 	tb.Helper()
 	root := tb.TempDir()
 	if err := os.Mkdir(root+"/sub", 0o755); err != nil {
@@ -44,14 +47,14 @@ func judge(tb testing.TB) func() gates.Judgement {
 	}
 	ast := shellast.New(ws, shellast.Options{})
 	spec := call.Spec{Name: "bash", Effect: call.RunsCommands, Confirm: call.ConfirmByPolicy}
-	args, err := json.Marshal(map[string]string{"command": ordinary})
+	args, err := json.Marshal(map[string]string{"command": text})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return func() gates.Judgement {
 		return chain.Judge(context.Background(), call.Call{
 			ID: "c", Session: "s", Caller: call.Caller{ID: "local", Transport: "stdio", Trust: call.TrustTrusted},
-			Spec: spec, Args: args, Facts: ast.Analyze(shellast.Request{Command: ordinary}),
+			Spec: spec, Args: args, Facts: ast.Analyze(shellast.Request{Command: text}),
 		})
 	}
 }
@@ -63,28 +66,42 @@ func TestJudgingIsBounded(t *testing.T) { //nolint:paralleltest // see above
 	if len(ordinary) != 200 {
 		t.Fatalf("the command has %d characters", len(ordinary))
 	}
-	once := judge(t)
-	if j := once(); j.Verdict != gates.Allow {
-		t.Fatalf("%s %s: %s", j.Verdict, j.Decisive.Code, j.Decisive.Reason)
-	}
-	const runs = 200
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range runs {
-		once()
-	}
-	runtime.ReadMemStats(&after)
-	if n := (after.Mallocs - before.Mallocs) / runs; n > 2000 {
-		t.Errorf("%d allocations for one command", n)
-	}
-	if n := (after.TotalAlloc - before.TotalAlloc) / runs; n > 256<<10 {
-		t.Errorf("%d bytes for one command", n)
+	for _, tt := range []struct {
+		text                string
+		allocations, memory uint64
+	}{
+		{ordinary, 450, 64 << 10},
+		{short, 100, 20 << 10},
+	} {
+		once := judge(t, tt.text)
+		if j := once(); j.Verdict != gates.Allow {
+			t.Fatalf("%s: %s %s: %s", tt.text, j.Verdict, j.Decisive.Code, j.Decisive.Reason)
+		}
+		const runs = 200
+		if n := testing.AllocsPerRun(runs, func() { once() }); n > float64(tt.allocations) {
+			t.Errorf("%s: %v allocations", tt.text, n)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range runs {
+			once()
+		}
+		runtime.ReadMemStats(&after)
+		if n := (after.TotalAlloc - before.TotalAlloc) / runs; n > tt.memory {
+			t.Errorf("%s: %d bytes", tt.text, n)
+		}
 	}
 }
 
 // BenchmarkCommand reads a command of 200 characters and asks every gate.
-func BenchmarkCommand(b *testing.B) {
-	once := judge(b)
+func BenchmarkCommand(b *testing.B) { benchmark(b, ordinary) }
+
+// BenchmarkShort reads a short command and asks every gate.
+func BenchmarkShort(b *testing.B) { benchmark(b, short) }
+
+func benchmark(b *testing.B, text string) {
+	b.Helper()
+	once := judge(b, text)
 	b.ReportAllocs()
 	var took []time.Duration
 	for b.Loop() {

@@ -77,7 +77,7 @@ func (w *walker) leadingAssigns(words []word) []word {
 			return words
 		}
 		w.env(name, "prefix", words[0].pos)
-		w.codeVar(&state{vars: map[string]value{}}, name, words[0].cut(len(name)+1))
+		w.codeVar(&state{}, name, words[0].cut(len(name)+1))
 		words = words[1:]
 	}
 	return words
@@ -96,7 +96,7 @@ func (w *walker) callEnv(st *state, env map[string]string) {
 		w.env(k, "call", call.Pos{})
 		st.set(k, literal(env[k]))
 		if k == "IFS" {
-			delete(st.vars, k) // the shell does not import it
+			delete(st.change(), k) // the shell does not import it
 		}
 		w.codeVar(st, k, plain(env[k], call.Pos{}))
 		w.pathVar(st, k, plain(env[k], call.Pos{}))
@@ -349,15 +349,15 @@ func (w *walker) run(st *state, words []word, via string) output {
 		w.code(nil, words[0].src, "there are more commands than can be judged", words[0].pos)
 		return output{}
 	}
-	c := &cmd{word: words[0], args: words[1:], pos: words[0].pos, via: via}
+	c := &w.common.cmds.take(1)[0]
+	*c = cmd{word: words[0], args: words[1:], pos: words[0].pos, via: via}
 	w.resolve(st, c)
 	c.index = len(w.f.Commands)
-	argv := make([]string, len(words))
+	argv := w.common.argvs.take(len(words))
 	for i, x := range words {
 		argv[i] = x.text()
 	}
-	shown := c.name
-	w.f.Commands = append(w.f.Commands, call.Command{Name: shown, Argv: argv, Via: via, Dir: w.dir(st), Own: c.own, Pos: c.pos})
+	w.f.Commands = append(w.f.Commands, call.Command{Name: c.name, Argv: argv, Via: via, Dir: w.dir(st), Own: c.own, Pos: c.pos})
 	if c.word.glob() || !c.word.known() {
 		w.unknownProgram(st, c)
 		return output{}

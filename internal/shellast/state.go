@@ -56,6 +56,7 @@ const (
 // directory, positional parameters and the standard input.
 type state struct {
 	vars      map[string]value
+	mine      bool   // no other state has these vars: they may be changed
 	cwd       string // logical; "" = unknown
 	old       string
 	dirs      []string
@@ -68,15 +69,28 @@ type state struct {
 }
 
 func newState(cwd string) *state {
-	return &state{vars: map[string]value{}, cwd: cwd}
+	return &state{cwd: cwd}
 }
 
+// clone returns a copy. Both share the variables until one of them changes
+// some.
 func (s *state) clone() *state {
+	s.mine = false
 	c := *s
-	c.vars = maps.Clone(s.vars)
 	c.dirs = slices.Clone(s.dirs)
 	c.fds = maps.Clone(s.fds)
 	return &c
+}
+
+// change returns the variables, to change them.
+func (s *state) change() map[string]value {
+	if !s.mine {
+		s.vars, s.mine = maps.Clone(s.vars), true
+	}
+	if s.vars == nil {
+		s.vars = map[string]value{}
+	}
+	return s.vars
 }
 
 // get returns what a variable holds. Only those that the shell or the sandbox
@@ -152,14 +166,14 @@ func (s *state) set(name string, v value) {
 			return // a variable nobody remembers is unknown
 		}
 	}
-	s.vars[name] = v
+	s.change()[name] = v
 }
 
 // loosen forgets a variable that a loop changes, but for what it may hold when
 // the loop starts.
 func (s *state) loosen(name string) {
 	if v, ok := s.vars[name]; ok && v.known && !v.array {
-		s.vars[name] = value{maybe: []string{v.text}}
+		s.change()[name] = value{maybe: []string{v.text}}
 		return
 	} else if ok && len(v.maybe) > 0 {
 		return
@@ -180,7 +194,7 @@ func (s *state) void(name string) { s.set(name, value{}) }
 // voidAll forgets everything that code nobody looked at may have changed.
 func (s *state) voidAll() {
 	for n := range s.vars {
-		s.vars[n] = value{}
+		s.change()[n] = value{}
 	}
 	s.args, s.argsKnown = nil, false
 }
@@ -189,12 +203,12 @@ func (s *state) voidAll() {
 func (s *state) join(o *state) {
 	for n, v := range s.vars {
 		if w, ok := o.vars[n]; !ok || !v.equal(w) {
-			s.vars[n] = value{}
+			s.change()[n] = value{}
 		}
 	}
 	for n := range o.vars {
 		if _, ok := s.vars[n]; !ok {
-			s.vars[n] = value{}
+			s.change()[n] = value{}
 		}
 	}
 	if s.cwd != o.cwd {

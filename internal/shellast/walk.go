@@ -30,6 +30,10 @@ type walker struct {
 type shared struct {
 	left int // bytes of resolved text that may still be made
 
+	segs  arena[seg]
+	argvs arena[string]
+	cmds  arena[cmd]
+
 	secrets   []string // the secret places near a folder, looked up once
 	secretsAt string   // that folder
 
@@ -46,6 +50,28 @@ type shared struct {
 	integers map[string]bool // names whose assignments are arithmetic
 
 	lastpipe bool // the last stage of a pipe may run in the shell itself
+}
+
+// arena hands out short slices of longer arrays. Those of one array stay as long
+// as any of them, so it is for what lives as long as one analysis or its facts.
+type arena[T any] struct {
+	free []T
+	next int // length of the next array
+}
+
+// take returns n zero values that nothing else has.
+func (a *arena[T]) take(n int) []T {
+	const least, most = 4, 64
+	if n > len(a.free) {
+		if n > most {
+			return make([]T, n)
+		}
+		a.next = max(least, n, min(2*a.next, most))
+		a.free = make([]T, a.next)
+	}
+	out := a.free[:n:n]
+	a.free = a.free[n:]
+	return out
 }
 
 // body is one definition of a function, and the walker that met it.

@@ -201,6 +201,9 @@ func (b *builder) push(s seg) {
 		b.cur[n-1].text += s.text
 		return
 	}
+	if b.cur == nil {
+		b.cur = b.w.common.segs.take(1)[:0]
+	}
 	b.cur = append(b.cur, s)
 }
 
@@ -277,35 +280,36 @@ func (b *builder) list(items []string, quoted, joined bool) {
 }
 
 // fields returns the words one word becomes.
-func (w *walker) fields(st *state, x *syntax.Word) []word {
+func (w *walker) fields(st *state, x *syntax.Word) []word { return w.addFields(nil, st, x) }
+
+func (w *walker) addFields(out []word, st *state, x *syntax.Word) []word {
 	if x == nil {
-		return nil
+		return out
 	}
 	base := word{pos: w.pos(x), src: w.text(x)}
 	expanded, ok := w.braces(x)
 	if !ok {
 		base.segs = []seg{{text: base.src, many: true}}
-		return []word{base}
+		return append(out, base)
 	}
 	if expanded == nil {
-		return w.split(st, x, base)
+		return w.split(out, st, x, base)
 	}
-	var out []word
 	for _, e := range expanded {
 		for _, x := range e.words {
-			out = append(out, e.w.split(st, x, base)...)
+			out = e.w.split(out, st, x, base)
 		}
 	}
 	return out
 }
 
 // split returns the words one word becomes after brace expansion.
-func (w *walker) split(st *state, x *syntax.Word, base word) []word {
+func (w *walker) split(out []word, st *state, x *syntax.Word, base word) []word {
 	first := len(w.f.Constructs)
-	b := &builder{w: w, st: st, base: base}
+	b := &builder{w: w, st: st, base: base, out: out}
 	b.parts(x.Parts, false)
 	b.flush()
-	for i := range b.out {
+	for i := len(out); i < len(b.out); i++ {
 		b.out[i].cons = w.consSince(first)
 	}
 	return b.out
@@ -326,7 +330,7 @@ func (w *walker) consSince(n int) []int {
 func (w *walker) all(st *state, xs []*syntax.Word) []word {
 	out := make([]word, 0, len(xs))
 	for _, x := range xs {
-		out = append(out, w.fields(st, x)...)
+		out = w.addFields(out, st, x)
 	}
 	return out
 }
