@@ -52,7 +52,7 @@ func (w *world) ended(r bash.RunRecord) {
 	w.ends = append(w.ends, r)
 }
 
-func newWorld(t *testing.T, change func(*bash.Config, *sandbox.Config)) *world {
+func newWorld(t *testing.T, change func(*bash.Config, *sandbox.Config), adapt ...func(*sandbox.Policy)) *world {
 	t.Helper()
 	// A test's own folder is below /tmp, which is private inside.
 	base, err := os.MkdirTemp("/var/tmp", "zeph-bash-") //nolint:usetesting // see above
@@ -76,7 +76,14 @@ func newWorld(t *testing.T, change func(*bash.Config, *sandbox.Config)) *world {
 	if change != nil {
 		change(&cfg, &scfg)
 	}
-	w.box, err = sandbox.New(scfg, sandbox.Policy{Roots: ws.Roots(), Secrets: ws.Secrets(), StateDir: state}, slog.New(slog.DiscardHandler))
+	policy := sandbox.Policy{
+		Roots: ws.Roots(), StateDir: state, LookSecrets: ws.Secrets,
+		LookReadOnly: func() []string { return ws.ProtectedIn(w.root) },
+	}
+	for _, a := range adapt {
+		a(&policy)
+	}
+	w.box, err = sandbox.New(scfg, policy, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
