@@ -149,6 +149,8 @@ type Unknown struct {
 	Text string `json:"text"`
 	Why  string `json:"why"`
 	Code bool   `json:"code,omitempty"` // its value decides what runs
+	By   string `json:"by,omitempty"`   // the command whose operand it is
+	Op   string `json:"op,omitempty"`   // what is done with the path it is, as in Path.Op, or test; "" when it may be none
 	Pos
 }
 

@@ -290,8 +290,12 @@ func (g *Gate) constructs(out []finding, f *call.Facts) []finding {
 
 func (g *Gate) unknown(out []finding, f *call.Facts) []finding {
 	for _, u := range f.Unknown {
-		if u.Code {
+		switch {
+		case u.Code:
 			out = append(out, confirm(u.Pos, "unresolved_command", fmt.Sprintf("%s: %s%s", u.Why, quote(u.Text), at(u.Pos)), "write the command out literally", ""))
+		case !g.posture.Confined && u.Op != "" && u.Op != "test":
+			// Without walls nothing holds what the path leads to.
+			out = append(out, confirm(u.Pos, "unresolved_command", fmt.Sprintf("%s: %s%s", u.Why, quote(u.Text), at(u.Pos)), "write the path out literally", ""))
 		}
 	}
 	return out

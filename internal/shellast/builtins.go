@@ -47,6 +47,7 @@ func dateCommand(w *walker, st *state, c *cmd) output {
 // cdTo changes the directory of a state to what a word says.
 func (w *walker) cdTo(st *state, c *cmd, x word, physical func(string) string) {
 	if !x.known() || x.glob() {
+		w.path(st, c, x, roleTest)
 		st.chdir("", nil)
 		return
 	}
@@ -290,12 +291,14 @@ func complete(w *walker, st *state, c *cmd) output {
 // testWords judges test and [: their file operands only have to exist.
 func testWords(w *walker, st *state, c *cmd) output {
 	for i, a := range c.args {
-		if i == 0 || !a.known() && len(a.cons) == 0 {
+		if i == 0 {
 			continue
 		}
 		switch op := c.args[i-1].text(); op {
 		case "-v", "-R":
-			w.evaluated(st, a)
+			if a.known() || len(a.cons) > 0 {
+				w.evaluated(st, a)
+			}
 		case "-e", "-f", "-d", "-c", "-b", "-p", "-S", "-L", "-h", "-k", "-g", "-u", "-G", "-O", "-N", "-r", "-w", "-x", "-s", "-a", "-nt", "-ot", "-ef":
 			w.path(st, c, a, roleTest)
 		}

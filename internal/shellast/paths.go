@@ -3,6 +3,7 @@ package shellast
 import (
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
@@ -138,14 +139,21 @@ func (w *walker) path(st *state, c *cmd, x word, r role) {
 		w.guess(st, c, x)
 		return
 	}
+	if r == roleNone {
+		return
+	}
 	if vs := x.variants(); len(vs) > 0 {
+		w.open(c, x, r)
 		for _, v := range vs {
 			w.path(st, c, v, r)
 		}
 		return
 	}
 	text, whole, ok := fixed(x)
-	if !ok || r == roleNone || text == "" {
+	if !x.known() || ok && st.cwd == "" && !strings.HasPrefix(text, "/") {
+		w.open(c, x, r)
+	}
+	if !ok || text == "" {
 		return
 	}
 	text = through(text, whole)
@@ -163,6 +171,33 @@ func (w *walker) path(st *state, c *cmd, x word, r role) {
 		}
 	}
 	w.record(p, r)
+}
+
+// open notes a word that names a path nobody knows before it runs. The kernel
+// holds what it leads to; rules over paths have to know that there is one.
+func (w *walker) open(c *cmd, x word, r role) {
+	if x.number() && !x.known() || x.slot && x.prefix() != "" && w.slotted(x) {
+		return // a number, or what find meets below a folder that counts as read
+	}
+	u := call.Unknown{Text: x.src, By: c.name, Op: r.op(), Pos: x.pos}
+	switch {
+	case r == roleTest:
+		u.Op, u.Why = "test", "the path is not known before "+c.name+" runs"
+	case u.Op == "":
+		u.Why = "a word that may be a path is not known before " + c.name + " runs"
+	case c.name == "redirect":
+		u.Why = "the path of the redirection is not known before it runs"
+	default:
+		u.Why = "the path is not known before " + c.name + " runs"
+	}
+	w.unknown(u)
+}
+
+// unknown adds to what is not known, each once.
+func (w *walker) unknown(u call.Unknown) {
+	if len(w.f.Unknown) < maxCommands && !slices.Contains(w.f.Unknown, u) {
+		w.f.Unknown = append(w.f.Unknown, u)
+	}
 }
 
 func (w *walker) record(p call.Path, r role) {
@@ -297,6 +332,7 @@ func pathExists(p string) bool {
 // implied adds the current directory that a command reads unasked.
 func (w *walker) implied(st *state, c *cmd, r role) {
 	if st.cwd == "" {
+		w.open(c, word{src: ".", pos: c.pos}, r)
 		return
 	}
 	p := w.a.r.Resolve(st.cwd, ".", true)
@@ -347,6 +383,7 @@ func (w *walker) guess(st *state, c *cmd, x word) {
 
 func (w *walker) guessAs(st *state, c *cmd, x word, r role) {
 	if vs := x.variants(); len(vs) > 0 {
+		w.open(c, x, roleGuess)
 		for _, v := range vs {
 			v.src = v.text()
 			w.guessAs(st, c, v, r)
@@ -354,6 +391,9 @@ func (w *walker) guessAs(st *state, c *cmd, x word, r role) {
 		return
 	}
 	pre := x.prefix()
+	if pre == "" && !x.known() {
+		w.open(c, x, roleGuess)
+	}
 	if strings.Contains(x.text(), "://") || pre == "" || strings.ContainsAny(pre, "\n") {
 		return
 	}
