@@ -162,15 +162,21 @@ func (w *walker) path(st *state, c *cmd, x word, r role) {
 		return
 	}
 	if !whole {
-		p.Root = false
-		if p.Protected == ".git" && !r.recursive() {
-			p.Protected = ""
-		}
-		if r != roleTest { // a listing of names is not a secret
-			w.matches(st, c, x, r)
-		}
+		w.folder(st, c, x, &p, r)
 	}
 	w.record(p, r)
+}
+
+// folder takes off what holds for the very folder when only names in it are
+// meant, and adds what a pattern may name there.
+func (w *walker) folder(st *state, c *cmd, x word, p *call.Path, r role) {
+	p.Root = false
+	if p.Protected == ".git" && !r.recursive() {
+		p.Protected = ""
+	}
+	if r != roleTest { // a listing of names is not a secret
+		w.matches(st, c, x, r)
+	}
 }
 
 // open notes a word that names a path nobody knows before it runs. The kernel
