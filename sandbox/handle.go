@@ -112,7 +112,7 @@ func (r *Run) Snapshot() Outcome {
 	if r.s.Confined() {
 		out.Level = LevelFull
 	}
-	r.out.fill(&out)
+	r.out.fill(&out, true)
 	return out
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"unicode/utf8"
 )
 
 // output is what a command has printed so far: of each stream and of both
@@ -38,11 +39,11 @@ func (o *output) total() (string, int64) {
 	return lastLine(o.combined.last(512)), o.combined.total
 }
 
-// fill puts what was kept into an outcome.
-func (o *output) fill(out *Outcome) {
+// fill puts what was kept into an outcome, to which more may come.
+func (o *output) fill(out *Outcome, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	out.Stdout, out.Stderr, out.Combined = o.streams[0].snapshot(), o.streams[1].snapshot(), o.combined.snapshot()
+	out.Stdout, out.Stderr, out.Combined = o.streams[0].snapshot(more), o.streams[1].snapshot(more), o.combined.snapshot(more)
 }
 
 // Part is a piece of what a command printed, both streams as they arrived.
@@ -51,10 +52,11 @@ type Part struct {
 	Next    int64  // where the next part begins
 	Total   int64  // bytes printed so far
 	Skipped int64  // bytes asked for that were not kept
+	Invalid int    // bytes that were no UTF-8 and were replaced
 }
 
-// part returns up to limit bytes from a place on. What is neither in memory nor
-// in the file any more is skipped.
+// part returns up to limit bytes of text from a place on. What is neither in
+// memory nor in the file any more is skipped.
 func (o *output) part(from, limit int64) (Part, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,11 +73,13 @@ func (o *output) part(from, limit int64) (Part, error) {
 	if whole := trimEnd(b); len(whole) > 0 {
 		b = whole // a character that is not all there waits for the next part
 	}
+	_, used, _ := validText(b, int(max(limit, utf8.UTFMax)))
+	b = b[:used]
 	if i := bytes.LastIndexByte(b, '\n'); at+int64(len(b)) < total && i >= len(b)/2 {
 		b = b[:i+1] // so does a line
 	}
-	text, _ := validText(b)
-	p.Text, p.Next, p.Skipped = string(text), at+int64(len(b)), at-from
+	text, _, bad := validText(b, len(b)*utf8.UTFMax)
+	p.Text, p.Next, p.Skipped, p.Invalid = string(text), at+int64(len(b)), at-from, bad
 	return p, nil
 }
 
@@ -102,7 +106,7 @@ func (o *output) at(from, limit int64) ([]byte, int64, error) {
 func (o *output) spooled() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.spool.holds() > 0
+	return o.spool.holds() > 0 || o.combined.whole()
 }
 
 // drop gives back the file.
@@ -115,10 +119,10 @@ func (o *output) drop() {
 }
 
 // snapshot is stream for what is still being written to.
-func (k *keeper) snapshot() Stream {
+func (k *keeper) snapshot(more bool) Stream {
 	c := *k
 	c.ring = slices.Clone(k.ring)
-	return c.stream()
+	return c.stream(more)
 }
 
 // spool holds the whole of one command's output in a file, up to a quota. The

@@ -172,7 +172,7 @@ func (r *Run) supervise(ended <-chan *stage.Exit) {
 	default:
 		out.Duration = time.Since(r.began)
 		out.Killed, out.Survivors = int(end.Killed), int(end.Survivors)
-		r.out.fill(&out)
+		r.out.fill(&out, false)
 		r.toldOf(end.Denied, &out)
 		if r.s.Confined() {
 			out.Level = LevelFull

@@ -591,6 +591,7 @@ func openFiles(tb testing.TB) int {
 }
 
 // Not parallel: it counts what the process holds.
+// Runs that were timed out give everything back (PR-24 of the reports).
 func TestNothingLeaks(t *testing.T) {
 	w := newWorld(t, nil)
 	w.need(t)

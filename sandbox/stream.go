@@ -13,9 +13,10 @@ type Stream struct {
 	Head        []byte // all of it, when nothing was cut
 	Tail        []byte // the end, when the middle was cut out
 	Total       int64  // bytes written
+	HeadBytes   int64  // how many of them Head stands for: what is no text is longer replaced
 	Truncated   bool   // exactly when bytes are missing between Head and Tail
 	Cut         int64  // how many are missing
-	InvalidUTF8 int    // places in the kept bytes that were no text and were replaced
+	InvalidUTF8 int    // bytes in Head and Tail that were no text and were replaced
 }
 
 // Text returns the stream as text. A cut is announced where it was made.
@@ -89,21 +90,35 @@ func (k *keeper) tail() []byte {
 	return append(append(out, k.ring[k.at:]...), k.ring[:k.at]...)
 }
 
-// stream returns what was kept as valid text, cut between characters.
-func (k *keeper) stream() Stream {
+// whole reports whether everything that was written is kept.
+func (k *keeper) whole() bool { return k.total <= int64(k.headMax+k.ringMax) }
+
+// stream returns what was kept as valid text, cut between characters. The text
+// is bounded like what is kept. While more may come, a character that is not
+// all there yet is left to it.
+func (k *keeper) stream(more bool) Stream {
 	s := Stream{Total: k.total}
 	head, tail := k.head, k.tail()
-	if int64(len(head)+len(tail)) == k.total {
-		head, tail = append(slices.Clip(head), tail...), nil
-	} else {
-		s.Truncated = true
-		head, tail = trimEnd(head), trimStart(tail)
-		s.Cut = k.total - int64(len(head)+len(tail))
+	if k.whole() {
+		all := append(slices.Clip(head), tail...)
+		if more {
+			all = trimEnd(all)
+		}
+		text, used, bad := validText(all, k.headMax+k.ringMax)
+		if used == len(all) {
+			s.Head, s.HeadBytes, s.InvalidUTF8 = text, int64(used), bad
+			return s
+		}
+		head, tail = all, all
 	}
-	var n, m int
-	s.Head, n = validText(head)
-	s.Tail, m = validText(tail)
-	s.InvalidUTF8 = n + m
+	// What is no text gets longer, so the text of what was kept whole may still
+	// have to be cut.
+	s.Truncated = true
+	var used, left, n, m int
+	s.Head, used, n = validText(trimEnd(head), k.headMax)
+	s.Tail, left, m = validEnd(trimStart(tail), k.ringMax)
+	s.HeadBytes, s.InvalidUTF8 = int64(used), n+m
+	s.Cut = k.total - int64(used+left)
 	return s
 }
 
@@ -131,22 +146,39 @@ func trimStart(b []byte) []byte {
 	return b
 }
 
-// validText replaces every byte that is no UTF-8 and counts them.
-func validText(b []byte) ([]byte, int) {
-	if utf8.Valid(b) {
-		return b, 0
+// validText replaces every byte that is no UTF-8, as long as the text is not
+// longer than limit. It returns the text, how many of the bytes it stands for,
+// and how many of those were replaced.
+func validText(b []byte, limit int) (text []byte, used, replaced int) {
+	if len(b) <= limit && utf8.Valid(b) {
+		return b, len(b), 0
 	}
-	out := make([]byte, 0, len(b)+len(b)/8)
-	n := 0
-	for len(b) > 0 {
-		r, size := utf8.DecodeRune(b)
-		if r == utf8.RuneError && size == 1 {
-			n++
+	text = make([]byte, 0, min(limit, len(b)+len(b)/8))
+	for used < len(b) {
+		r, size := utf8.DecodeRune(b[used:])
+		if len(text)+utf8.RuneLen(r) > limit {
+			break
 		}
-		out = utf8.AppendRune(out, r)
-		b = b[size:]
+		if r == utf8.RuneError && size == 1 {
+			replaced++
+		}
+		text = utf8.AppendRune(text, r)
+		used += size
 	}
-	return out, n
+	return text, used, replaced
+}
+
+// validEnd is validText from the end.
+func validEnd(b []byte, limit int) (text []byte, used, replaced int) {
+	from, room := len(b), limit
+	for from > 0 {
+		r, size := utf8.DecodeLastRune(b[:from])
+		if room -= utf8.RuneLen(r); room < 0 {
+			break
+		}
+		from -= size
+	}
+	return validText(b[from:], limit)
 }
 
 // lastLine returns the newest line of text with something in it, short and
@@ -156,7 +188,7 @@ func lastLine(b []byte) string {
 	if i := bytes.LastIndexAny(b, "\r\n"); i >= 0 {
 		b = b[i+1:]
 	}
-	b, _ = validText(trimStart(b))
+	b, _, _ = validText(trimStart(b), 4*len(b))
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return -1

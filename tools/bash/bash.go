@@ -234,7 +234,7 @@ func (t *Tool) attend(ctx context.Context, r *run, a args) (goesOn bool) {
 // detached is the result of a command that goes on without its call.
 func (r *run) detached() (call.Result, error) {
 	out := r.box.Snapshot()
-	r.told(out)
+	r.gave(out)
 	return r.result(out, r, true)
 }
 
@@ -263,19 +263,17 @@ func (t *Tool) finished(ctx context.Context, r *run) (call.Result, error) {
 	case r.recorded == nil:
 		t.runs.keep(r)
 	}
-	r.told(out)
+	r.gave(out)
+	r.mark(r.recorded == nil || !more)
 	return r.result(out, r, false)
 }
 
-// told notes how much of the output the model has got, up to the cut if there
+// gave notes how much of the output the model has got, up to the cut if there
 // is one.
-func (r *run) told(out sandbox.Outcome) {
+func (r *run) gave(out sandbox.Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.next = out.Combined.Total
-	if out.Combined.Truncated {
-		r.next = int64(len(out.Combined.Head))
-	}
+	r.next = out.Combined.HeadBytes
 }
 
 // command is what the sandbox is asked to run, and in which setting.

@@ -121,6 +121,7 @@ type outputResult struct {
 	Next     int64  `json:"next"`
 	Total    int64  `json:"total"`
 	Skipped  int64  `json:"skipped,omitempty"`
+	Invalid  int    `json:"invalid_utf8,omitempty"`
 	Running  bool   `json:"running"`
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Stages   []int  `json:"stages,omitempty"`
@@ -149,10 +150,10 @@ func (r *run) read(ctx context.Context, from, most int64) (call.Result, error) {
 		return call.Result{}, err
 	}
 	r.mu.Lock()
-	r.next = p.Next
+	r.next, r.seen = p.Next, r.seen || !running && p.Next >= p.Total
 	r.mu.Unlock()
 	res := outputResult{
-		RunID: r.id, Output: filter.Clean(p.Text), Next: p.Next, Total: p.Total, Skipped: p.Skipped, Running: running,
+		RunID: r.id, Output: filter.Clean(p.Text), Next: p.Next, Total: p.Total, Skipped: p.Skipped, Invalid: p.Invalid, Running: running,
 		Duration: time.Since(r.began).Milliseconds(),
 	}
 	var b bytes.Buffer
@@ -162,6 +163,9 @@ func (r *run) read(ctx context.Context, from, most int64) (call.Result, error) {
 	}
 	if p.Skipped > 0 {
 		fmt.Fprintf(&b, "\n[%d bytes before this were not kept]", p.Skipped)
+	}
+	if p.Invalid > 0 {
+		fmt.Fprintf(&b, "\n[%d bytes that are no UTF-8 were replaced by �]", p.Invalid)
 	}
 	if p.Next < p.Total {
 		fmt.Fprintf(&b, "\n[%d of %d bytes; since %d reads on]", p.Next, p.Total, p.Next)

@@ -19,7 +19,9 @@ type result struct {
 	ExitCode   *int    `json:"exit_code,omitempty"` // nil while it runs
 	Stages     []int   `json:"stages,omitempty"`    // of a pipeline, when they differ
 	Signal     string  `json:"signal,omitempty"`
+	Masked     bool    `json:"masked_failure,omitempty"` // a stage failed, and the last one hid it
 	Truncated  bool    `json:"truncated"`
+	Invalid    int     `json:"invalid_utf8,omitempty"` // bytes that were no text and were replaced
 	TimedOut   bool    `json:"timed_out"`
 	OOM        bool    `json:"out_of_memory,omitempty"`
 	Running    bool    `json:"running,omitempty"`
@@ -54,7 +56,7 @@ func confinement(out sandbox.Outcome) confine {
 func (j job) result(out sandbox.Outcome, r *run, running bool) (call.Result, error) {
 	res := result{
 		Stdout: filter.Clean(out.Stdout.Text()), Stderr: filter.Clean(out.Stderr.Text()),
-		Signal: out.Signal, TimedOut: out.TimedOut, OOM: out.OutOfMemory, Running: running,
+		Invalid: out.Combined.InvalidUTF8, Signal: out.Signal, TimedOut: out.TimedOut, OOM: out.OutOfMemory, Running: running,
 		Truncated:  out.Stdout.Truncated || out.Stderr.Truncated || out.Combined.Truncated,
 		DurationMS: out.Duration.Milliseconds(), Killed: out.Killed, Survivors: out.Survivors,
 		Cwd: j.cmd.Dir, Env: j.set.name,
@@ -63,6 +65,7 @@ func (j job) result(out sandbox.Outcome, r *run, running bool) (call.Result, err
 	if !running {
 		code := out.ExitCode
 		res.ExitCode, res.Stages = &code, differing(j.stages())
+		res.Masked = code == 0 && telling(res.Stages) != ""
 	}
 	if r != nil {
 		res.RunID, res.Next = r.id, r.cursor(-1)
@@ -118,6 +121,9 @@ func (j job) text(out sandbox.Outcome, res result) string {
 
 // remarks are what is worth saying beside the output and the status.
 func (j job) remarks(out sandbox.Outcome, note func(string, ...any)) {
+	if n := out.Combined.InvalidUTF8; n > 0 {
+		note("[%d bytes that are no UTF-8 were replaced by �]", n)
+	}
 	if out.Survivors > 0 {
 		note("[%d processes could not be ended]", out.Survivors)
 	}

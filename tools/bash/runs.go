@@ -3,6 +3,7 @@ package bash
 import (
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,7 +12,8 @@ import (
 	"github.com/zeph-tools/zeph-mcp-tools/sandbox"
 )
 
-// maxKept is how many runs that have ended can still be read.
+// maxKept is how many runs that have ended can still be read. Of those whose
+// end nobody has been told, as many more are kept as may run at a time.
 const maxKept = 16
 
 // RunRecord is how a background run ended, for the audit log.
@@ -35,6 +37,7 @@ type run struct {
 
 	mu   sync.Mutex
 	next int64 // where reading goes on when the call does not say
+	seen bool  // nothing is left to be told that the model does not know of
 }
 
 // runs are the background runs of one server, and those whose output was too
@@ -128,15 +131,36 @@ func (rs *runs) keep(r *run) {
 }
 
 // retain counts a run among those that have ended, and forgets the oldest of
-// them. The caller holds the lock.
+// them, first of those that were read to their end. The caller holds the lock.
 func (rs *runs) retain(r *run) {
 	rs.kept = append(rs.kept, r)
 	for len(rs.kept) > maxKept {
-		old := rs.kept[0]
-		rs.kept = rs.kept[1:]
+		i := slices.IndexFunc(rs.kept[:len(rs.kept)-1], (*run).told)
+		switch {
+		case i < 0 && len(rs.kept) <= maxKept+rs.most:
+			return
+		case i < 0:
+			i = 0
+		}
+		old := rs.kept[i]
+		rs.kept = slices.Delete(rs.kept, i, i+1)
 		delete(rs.byID, old.id)
 		old.box.Discard()
 	}
+}
+
+// mark notes whether nothing is left to be told.
+func (r *run) mark(seen bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = seen
+}
+
+// told reports whether nothing about the run is left to be told.
+func (r *run) told() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seen
 }
 
 // find returns a run of a session. Runs of others do not exist for it.

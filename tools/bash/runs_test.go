@@ -250,6 +250,54 @@ func TestRunsEndWithTheirSession(t *testing.T) {
 	code(t, err, "stopping")
 }
 
+// A run whose end nobody was told of is not forgotten for those that were read,
+// however many may run at a time.
+func TestUnreadRunsAreKept(t *testing.T) {
+	t.Parallel()
+	const many = 40
+	w := newWorld(t, func(c *bash.Config, _ *sandbox.Config) { c.MaxBackgroundRuns = many })
+	w.need(t)
+	ids := make([]any, many)
+	var wg sync.WaitGroup
+	for i := range ids {
+		wg.Go(func() {
+			_, got := w.must(t, "bash", map[string]any{"command": fmt.Sprintf("echo a%[1]d; until test -e go; do sleep 0.02; done; echo b%[1]d; exit %[1]d", i), "background": true})
+			ids[i] = got["run_id"]
+		})
+	}
+	wg.Wait()
+	_, _, err := w.ask(t.Context(), t, "s", "bash", map[string]any{"command": "true", "background": true})
+	code(t, err, "too_many_runs")
+	if err := os.WriteFile(filepath.Join(w.root, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.waitForEnds(t, many)
+	for range 30 { // read at once, or foreground and cut
+		w.must(t, "bash", map[string]any{"command": "true", "background": true})
+		w.must(t, "bash", map[string]any{"command": "seq 20000"})
+	}
+	for i, id := range ids {
+		_, got := w.must(t, "bash_output", map[string]any{"run_id": id, "since": 0})
+		if want := fmt.Sprintf("a%[1]d\nb%[1]d\n", i); got["output"] != want || got["exit_code"] != float64(i) {
+			t.Errorf("%v instead of %q", got, want)
+		}
+	}
+}
+
+// waitForEnds waits until so many background runs have ended.
+func (w *world) waitForEnds(t *testing.T, n int) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for len(w.records()) < n {
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatal("they do not end")
+		}
+	}
+}
+
 // Output that was cut can be read from the cut on, whole.
 func TestReadOn(t *testing.T) {
 	t.Parallel()
@@ -425,6 +473,7 @@ func TestStagesChangeNothing(t *testing.T) {
 			t.Errorf("%s: the line was not left out", command)
 		}
 		delete(with, "stages")
+		delete(with, "masked_failure") // which is known by the stages
 		if d := cmp.Diff(without, with); d != "" {
 			t.Errorf("%s (-without +with):\n%s", command, d)
 		}
