@@ -300,7 +300,7 @@ func (a *anchor) run(m *stage.Start, out, errOut int) (<-chan *stage.Exit, error
 	a.mu.Unlock()
 	if errors.Is(err, stage.ErrTooLong) {
 		return nil, &StartError{
-			Step: "run " + m.Argv[0], Cause: errors.New("command line and environment are longer than 192 KiB"),
+			Step: "run " + m.Argv[0], Cause: fmt.Errorf("command line and environment are longer than 192 KiB: %w", unix.E2BIG),
 		}
 	}
 	return nil, errRetired

@@ -284,10 +284,18 @@ func reporter(progress func(string, int64), c *capture) func() {
 func setExit(out *Outcome, ws syscall.WaitStatus) {
 	if ws.Signaled() {
 		out.ExitCode = 128 + int(ws.Signal())
-		out.Signal = unix.SignalName(ws.Signal())
+		out.Signal = signalName(ws.Signal())
 		return
 	}
 	out.ExitCode = ws.ExitStatus()
+}
+
+// signalName is never empty: some signals have only a number.
+func signalName(s syscall.Signal) string {
+	if name := unix.SignalName(s); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal %d", int(s))
 }
 
 // cause is why an anchor is gone.

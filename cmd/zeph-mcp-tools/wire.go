@@ -182,6 +182,7 @@ func (j *judge) gates(policy *egress.Policy) error {
 	known := append([]string{"web_search"}, names...) // rules for it may stand without a key
 	j.notes = append(j.notes, j.cfg.Tools.Policy.Unmatched(known)...)
 	j.notes = append(j.notes, j.cfg.Tools.Permissions.Unmatched(known)...)
+	j.notes = append(j.notes, j.cfg.Tools.Shell.Command.Idle()...)
 	var err error
 	j.chain, err = standard.Chain(gateConfig(j.cfg), standard.Deps{
 		Tools: names, Roots: j.workspace.Roots(), Egress: policy,

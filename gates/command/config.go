@@ -3,6 +3,8 @@ package command
 import (
 	"errors"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -46,6 +48,9 @@ func (c Config) Validate() error {
 			if strings.TrimSpace(n) == "" {
 				errs = append(errs, fmt.Errorf("tools.shell.%s[%d]: the name is empty", key, i))
 			}
+			if _, err := path.Match(n, ""); err != nil {
+				errs = append(errs, fmt.Errorf("tools.shell.%s[%d]: %q is no pattern: a [ is not closed, or a \\ ends it", key, i, n))
+			}
 		}
 	}
 	names("blocked_commands", c.BlockedCommands)
@@ -57,4 +62,20 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Idle lists the entries that change nothing.
+func (c Config) Idle() []string {
+	var out []string
+	for i, n := range c.AllowedCommands {
+		switch key := name(n); {
+		case !slices.Contains(blockedNames(), key):
+			out = append(out, fmt.Sprintf("tools.shell.allowed_commands[%d] = %q: it is not refused anyway", i, n))
+		case slices.ContainsFunc(c.BlockedCommands, func(b string) bool { return name(b) == key }):
+			out = append(out, fmt.Sprintf("tools.shell.allowed_commands[%d] = %q: blocked_commands is stronger", i, n))
+		case !c.AllowNetwork && slices.Contains(networkNames(), key):
+			out = append(out, fmt.Sprintf("tools.shell.allowed_commands[%d] = %q: allow_network = false is stronger", i, n))
+		}
+	}
+	return out
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -389,12 +390,7 @@ func explain(ctx context.Context, err error) error {
 			Suggestion: strings.TrimSpace("this is not about the command; tell the person who runs the server. " + fix), Cause: err,
 		}
 	case notStarted:
-		e := call.Failure("not_started", "the command was not started: "+start.Error(), "check that cwd exists and is a folder")
-		e.Cause = err
-		if strings.HasPrefix(start.Step, "enter ") {
-			e.Field = "cwd"
-		}
-		return e
+		return notStartedError(start, err)
 	case ctx.Err() != nil:
 		return cancelled(sandbox.Outcome{})
 	case errors.Is(err, sandbox.ErrLost):
@@ -405,6 +401,19 @@ func explain(ctx context.Context, err error) error {
 		}
 	}
 	return err
+}
+
+// notStartedError says which argument a command could not be started with.
+func notStartedError(start *sandbox.StartError, cause error) error {
+	e := call.Failure("not_started", "the command was not started: "+start.Error(), "tell the person who runs the server")
+	e.Cause = cause
+	switch {
+	case strings.HasPrefix(start.Step, "enter "):
+		e.Field, e.Suggestion = "cwd", "check that cwd exists and is a folder"
+	case errors.Is(start, syscall.E2BIG):
+		e.Suggestion = "put long values into a file and let the command read it"
+	}
+	return e
 }
 
 func cancelled(out sandbox.Outcome) error {

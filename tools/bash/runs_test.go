@@ -480,6 +480,19 @@ func TestStagesChangeNothing(t *testing.T) {
 	}
 }
 
+// What is too long to be started with is told as that.
+func TestTooLongToStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.need(t)
+	for _, n := range []int{140_000, 250_000} { // more than one text may have, and more than a message
+		_, _, err := w.ask(t.Context(), t, "s", "bash", map[string]any{"command": "true", "env": map[string]any{"X": strings.Repeat("a", n)}})
+		if e := code(t, err, "not_started"); !strings.Contains(e.Message, "argument list too long") || !strings.Contains(e.Suggestion, "into a file") {
+			t.Errorf("%d: %s (%s)", n, e.Message, e.Suggestion)
+		}
+	}
+}
+
 func TestExitCodesAreExplained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -490,6 +503,7 @@ func TestExitCodesAreExplained(t *testing.T) {
 		"sh -c 'kill -KILL $$'; exit $?": "exit code 137 (for bash: ended by SIGKILL)",
 		"exit 255":                       "exit code 255",
 		"exit 128":                       "exit code 128",
+		"kill -40 $$":                    "exit code 168 (signal 40)",
 		"echo permission denied":         "permission denied",
 	} {
 		if res := w.run(t, map[string]any{"command": command}); !strings.HasSuffix(res.Text, want) {
