@@ -25,15 +25,18 @@ func TestNothingOutlivesTheServer(t *testing.T) {
 	signal.Notify(caught, syscall.SIGHUP, os.Interrupt)
 	t.Cleanup(func() { signal.Stop(caught) })
 	for i, tt := range []struct {
-		name  string
-		end   func(p *os.Process, in io.Closer) error
-		clean bool
+		name       string
+		end        func(p *os.Process, in io.Closer) error
+		clean      bool
+		background bool
 	}{
-		{"end of input", func(_ *os.Process, in io.Closer) error { return in.Close() }, true},
-		{"terminate", func(p *os.Process, _ io.Closer) error { return p.Signal(syscall.SIGTERM) }, true},
-		{"interrupt", func(p *os.Process, _ io.Closer) error { return p.Signal(os.Interrupt) }, true},
-		{"hang up", func(p *os.Process, _ io.Closer) error { return p.Signal(syscall.SIGHUP) }, true},
-		{"kill", func(p *os.Process, _ io.Closer) error { return p.Kill() }, false},
+		{"end of input", func(_ *os.Process, in io.Closer) error { return in.Close() }, true, false},
+		{"terminate", func(p *os.Process, _ io.Closer) error { return p.Signal(syscall.SIGTERM) }, true, false},
+		{"interrupt", func(p *os.Process, _ io.Closer) error { return p.Signal(os.Interrupt) }, true, false},
+		{"hang up", func(p *os.Process, _ io.Closer) error { return p.Signal(syscall.SIGHUP) }, true, false},
+		{"kill", func(p *os.Process, _ io.Closer) error { return p.Kill() }, false, false},
+		{"end of input, in the background", func(_ *os.Process, in io.Closer) error { return in.Close() }, true, true},
+		{"kill, in the background", func(p *os.Process, _ io.Closer) error { return p.Kill() }, false, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -49,7 +52,7 @@ func TestNothingOutlivesTheServer(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = cmd.Process.Kill() })
 			script := fmt.Sprintf(`trap '' TERM HUP INT; (setsid sleep %[1]s &); sleep %[1]s & sleep %[1]s`, mark)
-			fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"bash","arguments":{"command":%q}}}`+"\n", script)
+			fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"bash","arguments":{"command":%q,"background":%t}}}`+"\n", script, tt.background)
 			eventually(t, "the command runs", func() bool { return count(t, mark) == 3 })
 			began := time.Now()
 			if err := tt.end(cmd.Process, in); err != nil {

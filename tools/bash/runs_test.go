@@ -284,6 +284,58 @@ func TestUnreadRunsAreKept(t *testing.T) {
 	}
 }
 
+// What a run prints while it is read comes whole and once, page by page.
+func TestReadWhileItPrints(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.need(t)
+	const lines = 600_000
+	_, got := w.must(t, "bash", map[string]any{"command": fmt.Sprintf("for i in 1 2 3; do seq $((i * %[1]d / 3 - %[1]d / 3 + 1)) $((i * %[1]d / 3)); sleep 0.05; done", lines), "background": true})
+	id, at := got["run_id"], got["next"]
+	seen, ok := at.(float64)
+	if !ok {
+		seen = 0 // nothing was printed yet
+	}
+	next, line := int64(seen), 1
+	rest := seenPart(t, got, next)
+	for ended := false; ; {
+		for {
+			text, after, whole := strings.Cut(rest, "\n")
+			if !whole {
+				break
+			}
+			if text != fmt.Sprint(line) {
+				t.Fatalf("%q instead of %d", text, line)
+			}
+			rest, line = after, line+1
+		}
+		if ended {
+			break
+		}
+		_, got = w.must(t, "bash_output", map[string]any{"run_id": id, "wait_ms": 1000})
+		out, _ := got["output"].(string)
+		now, _ := got["next"].(float64)
+		if int64(now) != next+int64(len(out)) || got["skipped"] != nil {
+			t.Fatalf("from %d to %v with %d bytes, skipped %v", next, now, len(out), got["skipped"])
+		}
+		next, rest = int64(now), rest+out
+		ended = got["running"] == false && got["next"] == got["total"]
+	}
+	if rest != "" || line != lines+1 {
+		t.Errorf("ended before line %d with %q", line, rest)
+	}
+}
+
+// seenPart is what the first result has shown, up to where reading goes on.
+func seenPart(t *testing.T, got map[string]any, next int64) string {
+	t.Helper()
+	out, _ := got["stdout"].(string)
+	if int64(len(out)) < next {
+		t.Fatalf("%d bytes shown, reading goes on at %d", len(out), next)
+	}
+	return out[:next]
+}
+
 // waitForEnds waits until so many background runs have ended.
 func (w *world) waitForEnds(t *testing.T, n int) {
 	t.Helper()
