@@ -82,7 +82,7 @@ func aliases(all []mount, places []string) []string {
 func (p Policy) everywhere() Policy {
 	for _, a := range aliases(mounts(), append(slices.Clone(p.Secrets), p.StateDir)) {
 		holds := func(w string) bool { return below(w, a) }
-		if !clean(a) || slices.ContainsFunc(p.Roots, holds) || below(p.cache(), a) {
+		if !clean(a) || slices.ContainsFunc(p.Roots, holds) || slices.ContainsFunc(p.Git, holds) || below(p.cache(), a) {
 			continue
 		}
 		if _, err := os.Lstat(a); err == nil {

@@ -15,14 +15,14 @@ func isGitConfig(path string) bool {
 	if name != "config" && name != "config.worktree" {
 		return false
 	}
-	return strings.HasSuffix(dir, "/.git/") || strings.Contains(dir, "/.git/modules/") || inWorktrees(path)
+	return strings.HasSuffix(dir, ".git/") || strings.Contains(dir, ".git/modules/") || inWorktrees(path)
 }
 
 // isGitPointer reports whether path is a file that leads git to the folder it
 // reads its configuration from. It is looked at after every command too.
 func isGitPointer(path string) bool {
 	dir, name := filepath.Split(path)
-	return name == ".git" || name == "commondir" && strings.Contains(dir, "/.git/")
+	return name == ".git" || name == "commondir" && strings.Contains(dir, ".git/")
 }
 
 // verified reports whether a protected path is looked at after a command,
@@ -31,7 +31,7 @@ func verified(path string) bool { return isGitConfig(path) || isGitPointer(path)
 
 // inWorktrees reports whether path belongs to a linked worktree, which git may
 // remove whole: nothing can be mounted in it.
-func inWorktrees(path string) bool { return strings.Contains(path, "/.git/worktrees/") }
+func inWorktrees(path string) bool { return strings.Contains(path, ".git/worktrees/") }
 
 // suspect names what makes the new text of a verified file one to undo.
 func suspect(path string, before, after []byte) []string {

@@ -16,6 +16,7 @@ import (
 // and real: no link in them.
 type Policy struct {
 	Roots    []string // writable
+	Git      []string // writable too: where git keeps the repository of a root that is a linked worktree
 	Secrets  []string // unreadable, wherever they lie
 	ReadOnly []string // unchangeable below a root; what git rewrites is verified instead
 	StateDir string   // the server's own state; unreadable but for the cache in it
@@ -26,6 +27,9 @@ type Policy struct {
 	// session is made, the second before every command, because a command may
 	// have made a name that is protected from now on. nil = the lists stay.
 	LookSecrets, LookReadOnly func() []string
+	// LookIn finds what is protected in a folder that one command may write
+	// besides. nil = nothing is.
+	LookIn func(dir string) []string
 	// CacheDir is where commands keep caches; writable. "" = one below StateDir
 	// for these roots.
 	CacheDir string
@@ -42,6 +46,7 @@ func (p Policy) Validate() error {
 		paths []string
 	}{
 		{"root", p.Roots},
+		{"repository", p.Git},
 		{"secret", p.Secrets},
 		{"read-only path", p.ReadOnly},
 		{"state directory", []string{p.StateDir}},
@@ -69,19 +74,25 @@ func clean(p string) bool {
 }
 
 // now returns the policy with its lists as they are at this moment.
-func (p Policy) now() Policy {
+func (p Policy) now(extra []string) Policy {
 	if p.LookSecrets != nil {
 		p.Secrets = p.LookSecrets()
 	}
-	p.ReadOnly = p.readOnly()
+	p.ReadOnly = p.readOnly(extra)
 	return p
 }
 
-func (p Policy) readOnly() []string {
+func (p Policy) readOnly(extra []string) []string {
+	out := p.ReadOnly
 	if p.LookReadOnly != nil {
-		return p.LookReadOnly()
+		out = p.LookReadOnly()
 	}
-	return p.ReadOnly
+	if p.LookIn != nil {
+		for _, e := range extra {
+			out = append(slices.Clip(out), p.LookIn(e)...)
+		}
+	}
+	return out
 }
 
 // cache returns where commands of this policy keep caches.
@@ -104,7 +115,7 @@ func (p Policy) plan(scratch string, extra []string) []stage.Mount {
 		ms = append(ms, stage.Mount{Op: stage.OpWrite, Path: "/tmp", Source: scratch})
 	}
 	var writable []string
-	for _, l := range [][]string{p.Roots, {p.cache()}, extra} {
+	for _, l := range [][]string{p.Roots, p.Git, {p.cache()}, extra} {
 		writable = append(writable, l...)
 	}
 	for _, w := range writable {
@@ -115,7 +126,7 @@ func (p Policy) plan(scratch string, extra []string) []stage.Mount {
 	if p.RuntimeDir != "" && !below(p.RuntimeDir, "/run") {
 		add(stage.OpMask, p.RuntimeDir)
 	}
-	ms = append(ms, p.protect()...)
+	ms = append(ms, p.protect(extra)...)
 	for _, s := range append(slices.Clone(p.Secrets), p.StateDir) {
 		op := stage.OpMask
 		if slices.ContainsFunc(writable, func(w string) bool { return w != s && below(w, s) }) {
@@ -133,8 +144,9 @@ func (p Policy) plan(scratch string, extra []string) []stage.Mount {
 }
 
 // protect is what is done for the protected names.
-func (p Policy) protect() []stage.Mount {
+func (p Policy) protect(extra []string) []stage.Mount {
 	var ms []stage.Mount
+	open := slices.Concat(p.Roots, p.Git, extra)
 	for _, ro := range p.ReadOnly {
 		switch {
 		case verified(ro) && (inWorktrees(ro) || filepath.Base(ro) == ".git"):
@@ -142,19 +154,20 @@ func (p Policy) protect() []stage.Mount {
 		case !verified(ro):
 			ms = append(ms, stage.Mount{Op: stage.OpReadOnly, Path: ro})
 		}
-		for _, pin := range between(ro, p.Roots) {
+		for _, pin := range between(ro, open) {
 			ms = append(ms, stage.Mount{Op: stage.OpPin, Path: pin})
 		}
 	}
 	return ms
 }
 
-// between lists the folders strictly between the innermost root and path. They
-// are pinned: a protected folder cannot be carried away with its parent.
+// between lists the folders strictly between the outermost writable folder and
+// path. They are pinned: a protected folder cannot be carried away with its
+// parent.
 func between(path string, roots []string) []string {
 	root := ""
 	for _, r := range roots {
-		if below(path, r) && len(r) > len(root) {
+		if below(path, r) && (root == "" || len(r) < len(root)) {
 			root = r
 		}
 	}

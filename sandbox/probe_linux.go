@@ -57,7 +57,7 @@ func (s *Sandbox) runProbe(ctx context.Context, p stage.Probe) (Report, error) {
 	var r Report
 	// The state folder is left open here, or it would hide the bait and prove
 	// nothing; nothing but the probe sees it so.
-	policy := s.policy.now()
+	policy := s.policy.now(nil)
 	policy.CacheDir = policy.cache()
 	policy.StateDir = filepath.Join(filepath.Dir(p.Secret), "state")
 	policy.Secrets = slices.DeleteFunc(slices.Clone(policy.Secrets), func(secret string) bool { return below(p.Secret, secret) })

@@ -139,7 +139,7 @@ func (r *Run) launch() error {
 		return err
 	}
 	if r.s.Confined() {
-		r.s.watch.begin(r.ses.policy.ReadOnly)
+		r.s.watch.begin(r.ses.policy.ReadOnly, r.cmd.ExtraWrite)
 	}
 	r.out, r.began = c, time.Now()
 	start := &stage.Start{Argv: r.cmd.Argv, Env: r.cmd.Env, Dir: r.cmd.Dir, Self: r.cmd.Argv[0] == stage.NameProbe}
@@ -149,7 +149,7 @@ func (r *Run) launch() error {
 	}
 	if err != nil {
 		c.close()
-		r.s.unwatch()
+		r.unwatch()
 		return err
 	}
 	r.id = start.ID
@@ -161,9 +161,9 @@ func (r *Run) launch() error {
 // supervise brings the command to its end and says what it was.
 func (r *Run) supervise(ended <-chan *stage.Exit) {
 	var out Outcome
-	end, err := r.await(ended, &out, func() { r.note(&out, r.s.lookAfter()) })
+	end, err := r.await(ended, &out, func() { r.note(&out, r.lookAfter()) })
 	r.out.finish(&r.s.buffers)
-	r.note(&out, r.s.unwatch())
+	r.note(&out, r.unwatch())
 	switch {
 	case err != nil:
 		r.err = err
@@ -187,19 +187,19 @@ func (r *Run) supervise(ended <-chan *stage.Exit) {
 }
 
 // unwatch looks after what no mount holds, once a command has ended.
-func (s *Sandbox) unwatch() []restored {
-	if !s.Confined() {
+func (r *Run) unwatch() []restored {
+	if !r.s.Confined() {
 		return nil
 	}
-	return s.watch.end(s.policy.readOnly())
+	return r.s.watch.end(r.s.policy.readOnly(r.cmd.ExtraWrite))
 }
 
 // lookAfter does the same while commands still run.
-func (s *Sandbox) lookAfter() []restored {
-	if !s.Confined() {
+func (r *Run) lookAfter() []restored {
+	if !r.s.Confined() {
 		return nil
 	}
-	return s.watch.check(s.policy.readOnly())
+	return r.s.watch.check(r.s.policy.readOnly(r.cmd.ExtraWrite))
 }
 
 // notStarted sorts why a command was not started: a wall that could not be

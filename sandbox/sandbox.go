@@ -135,6 +135,7 @@ func New(cfg Config, policy Policy, log *slog.Logger) (*Sandbox, error) {
 		return nil, err
 	}
 	policy.Roots = slices.Clone(policy.Roots)
+	policy.Git = slices.Clone(policy.Git)
 	policy.Secrets = slices.Clone(policy.Secrets)
 	policy.ReadOnly = slices.Clone(policy.ReadOnly)
 	return &Sandbox{

@@ -52,7 +52,7 @@ const lookEvery = 100 * time.Millisecond
 func (s *Sandbox) acquire(ctx context.Context, cmd Command) (*session, error) {
 	single := !s.Confined() || len(cmd.ExtraWrite) > 0
 	key := strings.Join([]string{cmd.Session, cmd.Scratch}, "\x00")
-	readOnly := s.policy.readOnly()
+	readOnly := s.policy.readOnly(cmd.ExtraWrite)
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -207,7 +207,7 @@ func (s *Sandbox) expire(ses *session) {
 // start makes a session's anchor.
 func (s *Sandbox) start(ses *session, cmd Command) {
 	s.oom.grew() // what was before does not count
-	policy := s.policy.now()
+	policy := s.policy.now(cmd.ExtraWrite)
 	places, err := lookAt(policy, cmd)
 	var a *anchor
 	if err == nil {
@@ -244,7 +244,7 @@ func lookAt(p Policy, cmd Command) ([]place, error) {
 		return nil, &UnavailableError{Step: "make the cache folder", Cause: err}
 	}
 	var out []place
-	for _, path := range append(slices.Clone(p.Roots), nonEmpty(cmd.Scratch)...) {
+	for _, path := range slices.Concat(p.Roots, p.Git, nonEmpty(cmd.Scratch)) {
 		info, err := os.Lstat(path)
 		if err != nil {
 			return nil, &UnavailableError{Step: "look at the workspace", Cause: err, Fix: "the folder has to exist"}

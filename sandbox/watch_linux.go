@@ -27,6 +27,7 @@ type watch struct {
 	mu      sync.Mutex
 	running int
 	known   map[string]state
+	given   []string // folders that single commands may write, as far as remembered
 }
 
 // state is what stood at a path.
@@ -62,16 +63,28 @@ func look(p string) state {
 
 func (s state) same(o state) bool { return s.kind == o.kind && bytes.Equal(s.text, o.text) }
 
-// begin remembers the protected paths before a command.
-func (w *watch) begin(paths []string) {
+// begin remembers the protected paths before a command. Those of the folders
+// that it alone may write are remembered whoever else runs: nobody has written
+// them, unless another was given the same.
+func (w *watch) begin(paths, extra []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.running++; w.running > 1 {
-		return
+	if w.running++; w.running == 1 {
+		w.known, w.given = make(map[string]state, len(paths)), nil
+		for _, p := range paths {
+			w.known[p] = look(p)
+		}
 	}
-	w.known = make(map[string]state, len(paths))
-	for _, p := range paths {
-		w.known[p] = look(p)
+	for _, dir := range extra {
+		if slices.Contains(w.given, dir) {
+			continue
+		}
+		w.given = append(w.given, dir)
+		for _, p := range paths {
+			if _, ok := w.known[p]; !ok && below(p, dir) {
+				w.known[p] = look(p)
+			}
+		}
 	}
 }
 

@@ -116,7 +116,8 @@ func (j *judge) places() error {
 	}
 	p := sandbox.Policy{
 		Roots: roots, StateDir: j.state, RuntimeDir: os.Getenv("XDG_RUNTIME_DIR"),
-		LookSecrets: j.workspace.Secrets, LookReadOnly: readOnly,
+		Git:         j.workspace.Repositories(),
+		LookSecrets: j.workspace.Secrets, LookReadOnly: readOnly, LookIn: j.workspace.ProtectedIn,
 	}
 	j.sandbox, err = sandbox.New(j.cfg.Tools.Sandbox, p, j.log)
 	return err

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -81,6 +82,59 @@ func gitdirOf(file string) string {
 		to = parent(file) + "/" + to
 	}
 	return path.Clean(to)
+}
+
+// Repositories returns the folders outside the workspace in which git keeps the
+// repository of a root that is a linked worktree: what git writes for it goes
+// there. A .git file alone proves nothing, because a workspace may come with
+// one; the repository has to name the worktree in return.
+func (w *Workspace) Repositories() []string {
+	var out []string
+	for _, r := range w.roots {
+		dir := commonDir(r)
+		if dir == "" || w.secretRule(dir) != "" || w.denied(dir) != "" {
+			continue
+		}
+		if _, inside := w.rootOf(dir); !inside {
+			out = append(out, dir)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// commonDir returns where the repository of a linked worktree lies, "" when
+// root is none.
+func commonDir(root string) string {
+	git := gitdirOf(root + "/.git")
+	if git == "" {
+		return ""
+	}
+	git, err := filepath.EvalSymlinks(git)
+	if err != nil || path.Base(parent(git)) != "worktrees" {
+		return ""
+	}
+	named := func(file, dir string) string {
+		b, err := readRegular(git+"/"+file, maxPath)
+		to := strings.TrimRight(string(b), "\r\n")
+		if err != nil || to == "" {
+			return ""
+		}
+		if !strings.HasPrefix(to, "/") {
+			to = dir + "/" + to
+		}
+		real, err := filepath.EvalSymlinks(path.Dir(to))
+		if err != nil {
+			return ""
+		}
+		return path.Clean(real + "/" + path.Base(to))
+	}
+	common := parent(parent(git))
+	if named("gitdir", git) != root+"/.git" || named("commondir", git) != common ||
+		!exists(common+"/HEAD") || !exists(common+"/objects") || common == "/" {
+		return ""
+	}
+	return common
 }
 
 func (w *Workspace) indexLinks(file string) []string {

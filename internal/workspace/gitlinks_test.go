@@ -1,12 +1,16 @@
 package workspace
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/zeph-tools/zeph-mcp-tools/internal/workspace/workspacetest"
 )
 
 func TestGitlinks(t *testing.T) {
@@ -100,4 +104,73 @@ func FuzzIndex(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A .git file leads outside only where the repository there names the worktree
+// in return.
+func TestRepositories(t *testing.T) {
+	t.Parallel()
+	base := workspacetest.Base(t)
+	git := func(args ...string) {
+		t.Helper()
+		c := exec.Command("git", append([]string{"-C", base, "-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
+		if b, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v %s", args, err, b)
+		}
+	}
+	git("init", "-q", "main")
+	git("-C", "main", "commit", "-q", "--allow-empty", "-m", "x")
+	git("-C", "main", "worktree", "add", "-q", "../tree")
+	git("init", "-q", "--bare", "bare.git")
+	git("-C", "main", "push", "-q", "../bare.git", "HEAD:refs/heads/b")
+	git("-C", "bare.git", "worktree", "add", "-q", "../second", "b")
+	pointer := func(dir string) string {
+		b, err := os.ReadFile(base + "/" + dir + "/.git")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	for dir, text := range map[string]string{
+		"forged": pointer("tree"), "plain": "gitdir: ../main/.git\n", "none": "gitdir: nowhere\n", "evil": "gitdir: ../made/worktrees/x\n",
+	} {
+		if err := errors.Join(os.Mkdir(base+"/"+dir, 0o700), os.WriteFile(base+"/"+dir+"/.git", []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		roots []string
+		want  []string
+	}{
+		{[]string{"tree"}, []string{base + "/main/.git"}},
+		{[]string{"second"}, []string{base + "/bare.git"}},
+		{[]string{"tree", "second"}, []string{base + "/bare.git", base + "/main/.git"}},
+		{[]string{"tree", "main"}, nil},
+		{[]string{"main"}, nil},
+		{[]string{"forged"}, nil},
+		{[]string{"plain"}, nil},
+		{[]string{"none"}, nil},
+		{[]string{"evil"}, nil},
+	} {
+		var roots []string
+		for _, r := range tt.roots {
+			roots = append(roots, base+"/"+r)
+		}
+		w, err := Open(Config{Roots: roots}, Env{Home: base + "/home", UID: os.Getuid()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(tt.want, w.Repositories()); d != "" {
+			t.Errorf("%v (-want +got):\n%s", tt.roots, d)
+		}
+	}
+	w, err := Open(Config{Roots: []string{base + "/tree"}}, Env{Home: base + "/home", UID: os.Getuid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"/main/.git/hooks", "/main/.git/config", "/main/.git/worktrees/tree/commondir", "/tree/.git"} {
+		if got := w.ProtectedIn(base + "/tree"); !slices.Contains(got, base+want) {
+			t.Errorf("%s is not among %q", want, got)
+		}
+	}
 }

@@ -166,6 +166,9 @@ func (w *Workspace) folderTimes(root string) times {
 	if t.git, ok = lookAt(root + "/.git"); !ok {
 		return t
 	}
+	if commonDir(root) != "" {
+		return times{} // what is protected lies elsewhere
+	}
 	// Submodules and worktrees keep protected names deeper down, where these
 	// times do not reach.
 	t.quiet = t.quiet && now.Sub(time.Unix(0, t.git.changed)) > quietFor &&
@@ -193,6 +196,9 @@ func (w *Workspace) protectedIn(root string) []string {
 		case ".git":
 			out = append(out, gitProtectedIn(p)...)
 			out = append(out, w.linkedProtectedIn(root, p, 4, new(1024))...)
+			if dir := commonDir(root); dir != "" {
+				out = append(out, gitProtectedIn(dir)...)
+			}
 		default:
 			out = append(out, p)
 		}
