@@ -7,6 +7,7 @@
 package approval
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -141,8 +142,54 @@ func (r Record) Question() string {
 	if r.Cwd != "" {
 		fmt.Fprintf(&b, "\nFolder: %s%s", visible(r.Cwd), visible(elsewhere(r.Facts)))
 	}
+	for _, t := range touched(r.Facts) {
+		fmt.Fprintf(&b, "\n%s: %s", t.what, visible(few(t.names)))
+	}
 	fmt.Fprintf(&b, "\nTool %s, approval %s, expires %s", r.Tool, r.ID, r.Expires.UTC().Format("15:04:05 UTC"))
 	return b.String()
+}
+
+// touch is a line about what a call touches.
+type touch struct {
+	what  string
+	names []string
+}
+
+// touched is what a call changes, and what it reads or reaches beyond what it
+// may without asking.
+func touched(f call.Facts) []touch {
+	changes, reads, reaches := touch{what: "Changes"}, touch{what: "Reads"}, touch{what: "Reaches"}
+	for _, p := range f.Writes {
+		if p.Place != call.PlaceDevice {
+			changes.names = append(changes.names, cmp.Or(p.Path, p.Text))
+		}
+	}
+	for _, p := range f.Reads {
+		if !p.Place.Readable() || p.HoldsDeny != "" && p.Recursive {
+			reads.names = append(reads.names, cmp.Or(p.Path, p.Text))
+		}
+	}
+	for _, u := range f.URLs {
+		reaches.names = append(reaches.names, u.URL)
+	}
+	return slices.DeleteFunc([]touch{changes, reads, reaches}, func(t touch) bool { return len(t.names) == 0 })
+}
+
+// few joins names, each once, and says how many more there are.
+func few(names []string) string {
+	var out []string
+	for _, n := range names {
+		if r := []rune(n); len(r) > maxShown {
+			n = string(r[:maxShown]) + "…" // the command itself is shown whole
+		}
+		if !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	if more := len(out) - maxNamed; more > 0 {
+		out = append(out[:maxNamed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(out, ", ")
 }
 
 // elsewhere names the commands that run in another folder than the call.
@@ -160,14 +207,16 @@ func elsewhere(f call.Facts) string {
 			out = append(out, s)
 		}
 	}
-	if more := len(out) - maxElsewhere; more > 0 {
-		out = append(out[:maxElsewhere], fmt.Sprintf("; and %d more elsewhere", more))
+	if more := len(out) - maxNamed; more > 0 {
+		out = append(out[:maxNamed], fmt.Sprintf("; and %d more elsewhere", more))
 	}
 	return strings.Join(out, "")
 }
 
-// maxElsewhere is how many commands that run in other folders a question names.
-const maxElsewhere = 8
+const (
+	maxNamed = 8   // of a kind that a question names
+	maxShown = 200 // characters of one
+)
 
 // visible escapes control, format, private-use and unassigned characters,
 // letters that draw nothing, and every space but the plain one.

@@ -542,6 +542,24 @@ func TestQuestion(t *testing.T) {
 			t.Errorf("no %q in %q", want, q)
 		}
 	}
+	c.Facts.Commands = []call.Command{{Name: "cd"}, {Name: "git", Dir: "/w/other"}, {Name: "git", Dir: "/w/other"}, {Name: "make", Dir: call.DirUnknown}}
+	c.Facts.Reads = []call.Path{{Path: "/w/in", Place: call.PlaceWorkspace}, {Path: "/mnt/out", Place: call.PlaceOutside}}
+	c.Facts.Writes = []call.Path{{Path: "/w/a\nReads: b", Place: call.PlaceWorkspace}, {Path: "/dev/null", Place: call.PlaceDevice}}
+	for i := range 10 {
+		c.Facts.Writes = append(c.Facts.Writes, call.Path{Path: fmt.Sprintf("/w/%d", i), Place: call.PlaceWorkspace})
+	}
+	c.Facts.URLs = []call.URL{{URL: "https://example.com/"}}
+	if r, err = s.Propose(t.Context(), c, aReason(), limits(), print1); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"\nFolder: /w; git in /w/other; make in a folder that is not known before it runs\n",
+		`Changes: /w/a\nReads: b, /w/0, /w/1, /w/2, /w/3, /w/4, /w/5, /w/6, and 3 more` + "\nReads: /mnt/out\nReaches: https://example.com/\n",
+	} {
+		if !strings.Contains(r.Question(), want) {
+			t.Errorf("no %q in %q", want, r.Question())
+		}
+	}
 	c.Facts.Summary = strings.Repeat("x", maxQuestion)
 	if _, err := s.Propose(t.Context(), c, aReason(), limits(), print1); code(err) != "too_long_to_review" {
 		t.Errorf("got %v", err)

@@ -20,7 +20,6 @@ const (
 	drainLimit    = 500 * time.Millisecond // for output still in the pipes when nobody is left to write
 	overdue       = 2 * time.Second        // after force was due, before the whole session is ended
 	progressEvery = time.Second
-	silentEvery   = 10 * time.Second // a quiet command reports too, so that a client does not give up on it
 )
 
 // capture collects the output of one command. All reading happens under its
@@ -224,7 +223,6 @@ func (r *Run) await(ended <-chan *stage.Exit, out *Outcome, check func()) (*stag
 		defer tick.Stop()
 		report = tick.C
 	}
-	tell := reporter(r.cmd.Progress, r.out)
 	asked := r.stop
 	var giveUp <-chan time.Time
 	stop := func() {
@@ -255,29 +253,10 @@ func (r *Run) await(ended <-chan *stage.Exit, out *Outcome, check func()) (*stag
 			r.s.log.Warn("a command could not be ended; its session is ended", "session", r.cmd.Session)
 			go r.ses.anchor.close()
 		case <-report:
-			tell()
+			r.cmd.Progress(r.out.total())
 		case <-recheck.C:
 			check()
 		}
-	}
-}
-
-// reporter returns the function that reports progress once a second: when
-// there is something new, and once in a while when there is not.
-func reporter(progress func(string, int64), c *capture) func() {
-	if progress == nil {
-		return func() {}
-	}
-	var told int64
-	quiet := time.Duration(0)
-	return func() {
-		line, total := c.total()
-		quiet += progressEvery
-		if total == told && quiet < silentEvery {
-			return
-		}
-		told, quiet = total, 0
-		progress(line, total)
 	}
 }
 

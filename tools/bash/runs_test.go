@@ -284,6 +284,27 @@ func TestUnreadRunsAreKept(t *testing.T) {
 	}
 }
 
+// A client hears of a quiet command too, every second, so that it does not give
+// up on it.
+func TestQuietProgress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.need(t)
+	var mu sync.Mutex
+	var heard []float64
+	w.progress = func(p call.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard = append(heard, p.Done)
+	}
+	w.run(t, map[string]any{"command": "sleep 2.3"})
+	mu.Lock()
+	defer mu.Unlock()
+	if len(heard) < 2 || heard[1] <= heard[0] {
+		t.Errorf("heard %v", heard)
+	}
+}
+
 // What a run prints while it is read comes whole and once, page by page.
 func TestReadWhileItPrints(t *testing.T) {
 	t.Parallel()
