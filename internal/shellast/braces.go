@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/zeph-tools/zeph-mcp-tools/call"
 )
 
 // braceText is the text of a word, or a part of it. Brace expansion comes before
@@ -36,7 +38,10 @@ func (w *walker) braces(x *syntax.Word) (words []braceWord, ok bool) {
 	if len(texts) == 1 && texts[0] == t.s {
 		return nil, true
 	}
-	pos := w.pos(x)
+	return w.braceWords(texts, w.pos(x))
+}
+
+func (w *walker) braceWords(texts []string, pos call.Pos) (words []braceWord, ok bool) {
 	for _, text := range texts {
 		if w.common.left -= len(text); w.common.left < 0 {
 			return nil, false

@@ -41,8 +41,7 @@ func (w *Workspace) resolve(cwd, text string, followLast, fileTool bool) call.Pa
 		}
 		full = cwd + "/" + full
 	}
-	k := walker{w: w, cwd: cwd, fileTool: fileTool, cur: "/", follow: followLast, full: full, todo: make([]string, 0, 12)}
-	k.push(full)
+	k := walker{w: w, cwd: cwd, fileTool: fileTool, cur: "/", follow: followLast, full: full, rest: full}
 	if !k.run() {
 		return unknown(text, k.cur)
 	}
@@ -62,28 +61,25 @@ type walker struct {
 	cwd       string
 	fileTool  bool
 	follow    bool
-	cur       string   // resolved so far; absolute and clean
-	full      string   // the path that is walked; cur is cut out of it as long as it starts so
-	todo      []string // components still to walk, the next one last
+	cur       string // resolved so far; absolute and clean
+	full      string // the path that is walked; cur is cut out of it as long as it starts so
+	rest      string // still to walk
 	links     int
 	buf       [256]byte
 	secret    string // a link on the way is itself secret
 	protected string // a link on the way is itself protected
 }
 
-// push puts the components of p before what is left to walk. A trailing slash
-// stays visible as a last ".".
-func (k *walker) push(p string) {
-	if len(k.todo) == 0 && strings.HasSuffix(p, "/") {
-		k.todo = append(k.todo, ".")
+// next takes the next component off what is left to walk. A slash after the last
+// one stays, so that it is not the last.
+func (k *walker) next() (c string, ok bool) {
+	rest := strings.TrimLeft(k.rest, "/")
+	end := strings.IndexByte(rest, '/')
+	if end < 0 {
+		end = len(rest)
 	}
-	for p != "" {
-		i := strings.LastIndexByte(p, '/')
-		if c := p[i+1:]; c != "" {
-			k.todo = append(k.todo, c)
-		}
-		p = p[:max(i, 0)]
-	}
+	c, k.rest = rest[:end], rest[end:]
+	return c, c != ""
 }
 
 // below is the path of an entry of cur.
@@ -98,9 +94,11 @@ func (k *walker) below(entry string) string {
 
 // run walks to the end. It returns false when too many links were met.
 func (k *walker) run() bool {
-	for len(k.todo) > 0 {
-		c := k.todo[len(k.todo)-1]
-		k.todo = k.todo[:len(k.todo)-1]
+	for {
+		c, ok := k.next()
+		if !ok {
+			return true
+		}
 		switch c {
 		case ".":
 		case "..":
@@ -111,12 +109,11 @@ func (k *walker) run() bool {
 			}
 		}
 	}
-	return true
 }
 
 // step walks into next, through a link if it is one.
 func (k *walker) step(next string) bool {
-	last := len(k.todo) == 0
+	last := k.rest == ""
 	if target, ok := k.virtual(next, last); ok {
 		k.cur = target
 		return true
@@ -138,7 +135,7 @@ func (k *walker) step(next string) bool {
 	if strings.HasPrefix(target, "/") {
 		k.cur = "/"
 	}
-	k.push(target)
+	k.rest = target + k.rest
 	return true
 }
 
