@@ -70,8 +70,8 @@ func TestJudgingIsBounded(t *testing.T) { //nolint:paralleltest // see above
 		text                string
 		allocations, memory uint64
 	}{
-		{ordinary, 450, 64 << 10},
-		{short, 100, 20 << 10},
+		{ordinary, 350, 64 << 10},
+		{short, 80, 20 << 10},
 	} {
 		once := judge(t, tt.text)
 		if j := once(); j.Verdict != gates.Allow {

@@ -27,3 +27,13 @@ func BenchmarkLargest(b *testing.B) {
 		f.judge(bashArgs{Command: cmd})
 	}
 }
+
+// BenchmarkNested measures as many loops in loops as a command can hold.
+func BenchmarkNested(b *testing.B) {
+	f := newFixture(b, command.Default(), strict())
+	cmd := strings.Repeat("for x in a;do ", 3000) + "ls" + strings.Repeat(";done", 3000)
+	b.ReportAllocs()
+	for b.Loop() {
+		f.judge(bashArgs{Command: cmd})
+	}
+}

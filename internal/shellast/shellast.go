@@ -22,6 +22,7 @@ const (
 	maxCommand  = 64 << 10 // bytes of a command
 	maxNesting  = 200      // open brackets
 	maxDepth    = 12       // shells in shells in shells
+	maxLoops    = 32       // loops in loops whose variables are told apart
 	maxCommands = 4000     // command positions
 	maxBraces   = 512      // words out of one brace expansion
 	maxVars     = 256      // variables that are followed

@@ -17,6 +17,7 @@ type walker struct {
 	base    *call.Pos // place of everything in it when it is text inside the command
 	via     string    // what runs this text
 	depth   int
+	loops   int             // loops around what is walked
 	inFunc  bool            // the text is the body of a function
 	body    string          // the function whose body it is
 	beside  bool            // it runs beside the rest of that function
@@ -201,14 +202,10 @@ func (w *walker) command(st *state, c syntax.Command) output {
 		return w.stmts(st.clone(), x.Stmts)
 	case *syntax.IfClause:
 		w.ifClause(st, x)
-	case *syntax.WhileClause:
-		w.voidAssigned(st, x.Cond, x.Do)
-		w.stmts(st, x.Cond)
-		body := st.clone()
-		w.stmts(body, x.Do)
-		st.join(body)
-	case *syntax.ForClause:
-		w.forClause(st, x)
+	case *syntax.WhileClause, *syntax.ForClause:
+		w.loops++
+		w.loop(st, x)
+		w.loops--
 	case *syntax.CaseClause:
 		w.caseClause(st, x)
 	case *syntax.FuncDecl:
@@ -323,6 +320,19 @@ func (w *walker) ifClause(st *state, x *syntax.IfClause) {
 		}
 	}
 	st.join(then)
+}
+
+func (w *walker) loop(st *state, c syntax.Command) {
+	switch x := c.(type) {
+	case *syntax.WhileClause:
+		w.voidAssigned(st, x.Cond, x.Do)
+		w.stmts(st, x.Cond)
+		body := st.clone()
+		w.stmts(body, x.Do)
+		st.join(body)
+	case *syntax.ForClause:
+		w.forClause(st, x)
+	}
 }
 
 func (w *walker) forClause(st *state, x *syntax.ForClause) {
@@ -449,8 +459,14 @@ func isCompound(c syntax.Command) bool {
 }
 
 // voidAssigned forgets every variable that the bodies of a loop may change,
-// before the loop is walked: its second round sees them.
+// before the loop is walked: its second round sees them. In a loop that lies too
+// deep in others nobody looks which those are: the outer loops have noted them
+// already, and all are forgotten.
 func (w *walker) voidAssigned(st *state, bodies ...[]*syntax.Stmt) {
+	if w.loops > maxLoops {
+		st.loosenAll()
+		return
+	}
 	for _, list := range bodies {
 		for _, s := range list {
 			syntax.Walk(s, func(n syntax.Node) bool {
