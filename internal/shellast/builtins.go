@@ -2,6 +2,8 @@ package shellast
 
 import (
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
@@ -18,7 +20,7 @@ func builtins() map[string]handler {
 		"local": exportWords, "readonly": exportWords, "hash": hashPath, "complete": complete, "compgen": complete,
 		"test": testWords, "[": testWords, "kill": kill, "pkill": signal, "killall": signal,
 		"getopts": getopts, "wait": waitNames,
-		":": ignore, "true": ignore, "false": ignore, "exit": ignore, "return": ignore, "break": ignore, "continue": ignore,
+		":": ignore, "true": ignore, "false": ignore, "exit": ignore, "return": leave, "break": ignore, "continue": ignore,
 		"pwd": ignore, "type": ignore, "which": ignore, "whereis": ignore, "man": ignore, "help": ignore, "umask": ignore,
 		"ulimit": ignore, "jobs": ignore, "fg": ignore, "bg": ignore, "disown": ignore, "times": ignore, "shopt": shopt,
 		"unalias": ignore, "enable": ignore, "dirs": ignore, "history": ignore, "logname": ignore, "seq": ignore,
@@ -29,6 +31,14 @@ func builtins() map[string]handler {
 }
 
 func ignore(*walker, *state, *cmd) output { return output{} }
+
+// leave keeps what holds where a function may end before its last command.
+func leave(w *walker, st *state, _ *cmd) output {
+	if w.frame != nil {
+		w.frame.leave(st)
+	}
+	return output{}
+}
 
 // shopt notes when the last stage of a pipe is the shell itself.
 func shopt(w *walker, _ *state, c *cmd) output {
@@ -128,20 +138,24 @@ func set(_ *walker, st *state, c *cmd) output {
 }
 
 func setArgs(st *state, args []word) {
-	st.args, st.argsKnown = nil, true
-	for _, a := range args {
-		if !a.known() || a.glob() {
-			st.args, st.argsKnown = nil, false
-			return
-		}
-		st.args = append(st.args, a.text())
-	}
+	st.args, st.argsKnown = slices.Clone(args), true
 }
 
 func shift(_ *walker, st *state, c *cmd) output {
-	if st.argsKnown && len(c.args) == 0 && len(st.args) > 0 {
-		st.args = st.args[1:]
+	n := 1
+	if len(c.args) > 0 {
+		n = -1
+		if v, err := strconv.Atoi(c.args[0].text()); err == nil && c.args[0].known() {
+			n = v
+		}
+	}
+	switch {
+	case !st.argsKnown || n < 0 || slices.ContainsFunc(st.args[:min(n, len(st.args))], word.uncounted):
+	case n <= len(st.args):
+		st.args = st.args[n:]
 		return output{}
+	case !slices.ContainsFunc(st.args, word.uncounted):
+		return output{} // there are not so many, and it changes nothing
 	}
 	st.args, st.argsKnown = nil, false
 	return output{}
@@ -167,7 +181,7 @@ func alias(w *walker, st *state, c *cmd) output {
 			continue
 		}
 		v := a.cut(len(name) + 1)
-		w.program(st.clone(), v, "alias")
+		w.program(st.clone(), closed(v), "alias")
 		w.funcs[name] = true
 		if v.known() {
 			if w.common.aliases == nil {
@@ -177,6 +191,22 @@ func alias(w *walker, st *state, c *cmd) output {
 		}
 	}
 	return output{}
+}
+
+// closed gives the text of an alias that ends in the middle of a command
+// something to end with: what follows it is judged where it is used.
+func closed(x word) word {
+	const rest = " :"
+	if !x.known() {
+		return x
+	}
+	if _, perr := parse(x.text()); perr == nil {
+		return x
+	}
+	if _, perr := parse(x.text() + rest); perr != nil {
+		return x
+	}
+	return plain(x.text()+rest, x.pos)
 }
 
 // aliased judges what an alias makes of the words that follow it, and of what

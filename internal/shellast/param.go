@@ -1,6 +1,7 @@
 package shellast
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,9 @@ func (b *builder) param(p *syntax.ParamExp, quoted bool) {
 	case p.Slice != nil:
 		b.w.arith(b.st, p.Slice.Offset)
 		b.w.arith(b.st, p.Slice.Length)
-		b.derived(p, unknown, quoted, func(s string) (string, bool) { return slice(s, p.Slice) })
+		if !b.slicedArgs(p, quoted) {
+			b.derived(p, unknown, quoted, func(s string) (string, bool) { return slice(s, p.Slice) })
+		}
 	case p.Repl != nil:
 		from, to := b.inner(p.Repl.Orig, quoted), b.inner(p.Repl.With, quoted)
 		b.derived(p, unknown, quoted, func(s string) (string, bool) { return replace(s, from, to, p.Repl.All) })
@@ -42,13 +45,32 @@ func (b *builder) param(p *syntax.ParamExp, quoted bool) {
 // derived pushes what an operator makes of a known value.
 func (b *builder) derived(p *syntax.ParamExp, unknown seg, quoted bool, f func(string) (string, bool)) {
 	v := b.st.get(p.Param.Value, b.w.a.r.Home())
-	if v.known && !v.array && p.Index == nil && !p.Excl {
+	if v.known && !v.array && !v.pattern && p.Index == nil && !p.Excl {
 		if s, ok := f(v.text); ok {
 			b.text(s, quoted)
 			return
 		}
 	}
 	b.push(unknown)
+}
+
+// slicedArgs pushes ${@:n} and ${@:n:m} for literal numbers, and reports
+// whether it could.
+func (b *builder) slicedArgs(p *syntax.ParamExp, quoted bool) bool {
+	from, err := strconv.Atoi(lit(p.Slice.Offset))
+	if all := p.Param.Value == "@" || p.Param.Value == "*"; !all || err != nil || from < 1 || !b.st.argsKnown || slices.ContainsFunc(b.st.args, word.uncounted) {
+		return false
+	}
+	rest := b.st.args[min(from-1, len(b.st.args)):]
+	if p.Slice.Length != nil {
+		n, err := strconv.Atoi(lit(p.Slice.Length))
+		if err != nil || n < 0 {
+			return false
+		}
+		rest = rest[:min(n, len(rest))]
+	}
+	b.words(rest, quoted, p.Param.Value == "*")
+	return true
 }
 
 // slice is ${v:offset:length} for literal numbers.
@@ -91,12 +113,19 @@ func (b *builder) simple(p *syntax.ParamExp, src string, quoted bool) {
 	switch name {
 	case "@", "*":
 		if b.st.argsKnown {
-			b.list(b.st.args, quoted, name == "*")
+			b.words(b.st.args, quoted, name == "*")
 			return
 		}
 		b.push(seg{text: src, quoted: quoted, many: !b.one})
 		return
-	case "#", "?", "$", "!", "PPID", "UID", "EUID", "RANDOM", "SECONDS", "LINENO", "BASHPID":
+	case "#":
+		if b.st.argsKnown && !slices.ContainsFunc(b.st.args, word.uncounted) {
+			b.text(strconv.Itoa(len(b.st.args)), true)
+			return
+		}
+		b.push(seg{text: src, quoted: true, number: true})
+		return
+	case "?", "$", "!", "PPID", "UID", "EUID", "RANDOM", "SECONDS", "LINENO", "BASHPID":
 		b.push(seg{text: src, quoted: true, number: true})
 		return
 	}
@@ -135,9 +164,11 @@ func (b *builder) positional(n int, src string, quoted bool) {
 	switch {
 	case n == 0 && b.st.vars["0"].known:
 		b.text(b.st.vars["0"].text, quoted)
+	case n > 0 && b.st.argsKnown && slices.ContainsFunc(b.st.args[:min(n, len(b.st.args))], word.uncounted):
+		b.push(seg{text: src, quoted: quoted, many: !quoted && !b.one})
 	case n > 0 && b.st.argsKnown && n <= len(b.st.args):
-		b.text(b.st.args[n-1], quoted)
-	case n > 0 && b.st.argsKnown:
+		b.word(b.st.args[n-1], quoted)
+	case n > 0 && b.st.argsKnown && !slices.ContainsFunc(b.st.args, word.uncounted):
 		b.text("", quoted)
 	default:
 		b.push(seg{text: src, quoted: quoted, many: !quoted && !b.one})
@@ -175,15 +206,30 @@ func (b *builder) operator(p *syntax.ParamExp, quoted bool, unknown seg) {
 		b.value(got, unknown.text, quoted)
 		return
 	}
+	given := fallback(p.Exp.Op, v, arg)
 	if p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull {
-		b.st.void(p.Param.Value)
+		b.st.set(p.Param.Value, given)
 	}
+	unknown.maybe = given.texts()
 	b.push(unknown)
+}
+
+// fallback is what ${name:-word} and its kin may yield for a value that is not
+// known.
+func fallback(op syntax.ParExpOperator, v value, arg word) value {
+	given := value{known: arg.known(), text: arg.text()}
+	switch op {
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
+		return v.union(given).perhaps()
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		return given.perhaps()
+	}
+	return value{}
 }
 
 // operate applies an operator to a value, as far as both are known.
 func operate(op syntax.ParExpOperator, v value, arg word) (value, bool) {
-	if !v.known {
+	if !v.known || v.pattern {
 		return value{}, false
 	}
 	null := !v.array && v.text == ""

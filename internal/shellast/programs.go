@@ -76,6 +76,11 @@ func (w *walker) removed(st *state, c *cmd, x word, recursive, force bool) {
 	if recursive {
 		r = roleDeleteAll
 	}
+	if !x.known() && recursive && (strings.HasPrefix(strings.TrimLeft(x.src, `"`), "/") || x.prefix() == "/") {
+		w.unknownOperand(c, x)
+		w.destroy(c, x, "an absolute path with an unknown part")
+		return
+	}
 	if vs := x.variants(); len(vs) > 0 {
 		w.unknownOperand(c, x)
 		for _, v := range vs {
@@ -86,10 +91,6 @@ func (w *walker) removed(st *state, c *cmd, x word, recursive, force bool) {
 	}
 	if !x.known() {
 		w.unknownOperand(c, x)
-		if recursive && strings.HasPrefix(strings.TrimLeft(x.src, `"`), "/") {
-			w.destroy(c, x, "an absolute path with an unknown part")
-			return
-		}
 	}
 	text, whole, ok := fixed(x)
 	if recursive && ok {
@@ -487,7 +488,7 @@ func deno(w *walker, st *state, c *cmd) output {
 // programText asks about text that a construct or a variable makes for an
 // interpreter.
 func (w *walker) programText(c *cmd, x word) {
-	if !x.known() {
+	if !x.known() || x.glob() {
 		w.code(x.cons, x.src, "the program text given to "+c.name+" is not known before it runs", x.pos)
 	}
 }

@@ -150,11 +150,23 @@ func (s *state) assign(a *syntax.Assign, x word) {
 			return
 		}
 		s.set(name, literal(old.text+x.text()))
-	case x.known():
-		s.set(name, literal(x.text()))
 	default:
-		s.void(name)
+		s.set(name, assigned(x))
 	}
+}
+
+// assigned is what a variable holds that is given a word.
+func assigned(x word) value {
+	if x.known() {
+		return value{known: true, text: x.text(), pattern: x.glob()}
+	}
+	var v value
+	for _, o := range x.variants() {
+		if o.known() {
+			v = v.union(literal(o.text()))
+		}
+	}
+	return v
 }
 
 func (w *walker) array(st *state, a *syntax.Assign) {
@@ -249,11 +261,14 @@ type attributes struct {
 	how                        string
 	integer, nameref, readonly bool
 	lost                       bool // a local outside functions changes nothing
+	global                     bool // not of the function, although it is declared there
+	local                      bool // export and readonly are not
 	functions                  bool // the names are those of functions
 }
 
 func (w *walker) attributes(variant string) attributes {
 	at := attributes{how: "assignment", readonly: variant == "readonly", lost: variant == "local" && !w.inFunc}
+	at.local = w.inFunc && w.frame != nil && variant != "export" && variant != "readonly"
 	if variant == "export" {
 		at.how = variant
 	}
@@ -268,6 +283,7 @@ func (at *attributes) option(t string) {
 	if strings.Contains(t, "x") {
 		at.how = "export"
 	}
+	at.global = at.global || strings.Contains(t, "g")
 	at.integer = at.integer || strings.Contains(t, "i")
 	at.nameref = at.nameref || strings.Contains(t, "n") && at.how != "export"
 	at.readonly = at.readonly || strings.Contains(t, "r")
@@ -279,7 +295,7 @@ func (w *walker) declare(st *state, x *syntax.DeclClause) {
 	at := w.attributes(x.Variant.Value)
 	for _, a := range x.Args {
 		if a.Name != nil || a.Value == nil {
-			w.declared(st, a, at)
+			w.declared(st, x, a, at)
 			continue
 		}
 		for _, f := range w.fields(st, a.Value) {
@@ -294,16 +310,12 @@ func (w *walker) declare(st *state, x *syntax.DeclClause) {
 
 func isDeclareOption(t string) bool { return len(t) > 1 && (t[0] == '-' || t[0] == '+') }
 
-func (w *walker) declared(st *state, a *syntax.Assign, at attributes) {
+func (w *walker) declared(st *state, x *syntax.DeclClause, a *syntax.Assign, at attributes) {
 	name := a.Name.Value
 	defer w.common.declared(name, at)
+	w.ownVariable(st, x, name, at)
 	if a.Naked && a.Index == nil && a.Value == nil && a.Array == nil {
-		switch {
-		case at.how == "export":
-			w.env(name, at.how, w.pos(a.Name))
-		case !at.readonly || at.integer || at.nameref:
-			st.void(name)
-		}
+		w.naked(st, a.Name, at)
 		return
 	}
 	if (at.integer || at.nameref) && a.Value != nil {
@@ -315,6 +327,16 @@ func (w *walker) declared(st *state, a *syntax.Assign, at attributes) {
 	}
 }
 
+// naked judges a name that is declared without a value.
+func (w *walker) naked(st *state, name *syntax.Lit, at attributes) {
+	switch {
+	case at.how == "export":
+		w.env(name.Value, at.how, w.pos(name))
+	case !at.readonly || at.integer || at.nameref:
+		st.void(name.Value)
+	}
+}
+
 // declaredWord judges an operand of declare that is only known after expansion.
 func (w *walker) declaredWord(st *state, f word, at attributes) {
 	name, _, ok := strings.Cut(f.prefix(), "=")
@@ -323,6 +345,7 @@ func (w *walker) declaredWord(st *state, f word, at attributes) {
 		w.evaluated(st, f)
 	}
 	w.common.declared(name, at)
+	w.ownVariable(st, nil, name, at)
 	if ok && isName(name) {
 		v := f.cut(strings.IndexByte(f.prefix(), '=') + 1)
 		if at.integer {
@@ -359,6 +382,7 @@ func (w *walker) run(st *state, words []word, via string) output {
 	}
 	w.f.Commands = append(w.f.Commands, call.Command{Name: c.name, Argv: argv, Via: via, Dir: w.dir(st), Own: c.own, Pos: c.pos})
 	if c.word.glob() || !c.word.known() {
+		w.variantPrograms(st, c)
 		w.unknownProgram(st, c)
 		return output{}
 	}
@@ -369,7 +393,6 @@ func (w *walker) run(st *state, words []word, via string) output {
 	if w.funcs[c.word.text()] {
 		w.called(st, c)
 		w.aliased(st, c)
-		st.voidAll()
 	}
 	if !c.own {
 		if h, ok := w.a.tab().handlers[c.name]; ok {
@@ -378,6 +401,23 @@ func (w *walker) run(st *state, words []word, via string) output {
 	}
 	w.tableOperands(st, c)
 	return output{}
+}
+
+// variantPrograms judges what an unknown command word may be, among others.
+func (w *walker) variantPrograms(st *state, c *cmd) {
+	for _, v := range c.word.variants() {
+		if !v.known() || strings.TrimSpace(v.text()) == "" {
+			continue
+		}
+		words := []word{v}
+		if v = plain(v.text(), v.pos); c.word.many() {
+			words = nil
+			for f := range strings.FieldsSeq(v.text()) {
+				words = append(words, plain(f, v.pos))
+			}
+		}
+		w.run(st.clone(), append(words, c.args...), c.via)
+	}
 }
 
 func (w *walker) unknownProgram(st *state, c *cmd) {

@@ -70,6 +70,11 @@ func (w *walker) program(st *state, x word, via string) {
 		w.reparse(st, x.text(), x.pos, via)
 		return
 	}
+	for _, v := range x.variants() {
+		if v.known() {
+			w.reparse(st.clone(), v.text(), x.pos, via)
+		}
+	}
 	slotsOnly := x.slot || w.slotted(x)
 	if !slotsOnly {
 		w.code(x.cons, x.src, "the text given to "+viaName(via)+" is not known before it runs", x.pos)

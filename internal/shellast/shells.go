@@ -71,18 +71,11 @@ func (w *walker) shellText(st *state, c *cmd, args []word) {
 		if args[1].known() && !args[1].glob() {
 			sub.set("0", literal(args[1].text()))
 		}
-		sub.args, sub.argsKnown = nil, true
-		for _, a := range args[2:] {
-			if !a.known() || a.glob() {
-				sub.args, sub.argsKnown = nil, false
-				break
-			}
-			sub.args = append(sub.args, a.text())
-		}
+		setArgs(sub, args[2:])
 		w.guessAll(st, c, args[2:])
 	}
 	n := *w
-	n.inFunc = false
+	n.inFunc, n.frame = false, nil
 	n.program(sub, args[0], c.name+" -c")
 }
 

@@ -18,7 +18,11 @@ type value struct {
 	text  string
 	list  []string // of an array
 	array bool
-	maybe []string // what an unknown value may be, among others: the items of a loop
+
+	pattern bool // the text is a pattern, and the value a file name that it stands for
+
+	alts []value // what an unknown value may be, each known: what the branches left, the items of a loop
+	full bool    // it is one of these, and nothing else
 }
 
 // texts are what the variable holds or may hold.
@@ -29,8 +33,41 @@ func (v value) texts() []string {
 	case v.known:
 		return v.list
 	}
-	return v.maybe
+	var out []string
+	for _, a := range v.alts {
+		out = append(out, a.texts()...)
+	}
+	return out
 }
+
+// options are the values it may have, each known.
+func (v value) options() []value {
+	if v.known {
+		return []value{v}
+	}
+	return v.alts
+}
+
+// union is what is known of a variable that holds one or the other.
+func (v value) union(o value) value {
+	if v.equal(o) {
+		return v
+	}
+	out := value{full: (v.known || v.full) && (o.known || o.full)}
+	for _, a := range slices.Concat(v.options(), o.options()) {
+		switch {
+		case slices.ContainsFunc(out.alts, a.equal):
+		case len(out.alts) == maxCandidates:
+			out.full = false
+		default:
+			out.alts = append(out.alts, a)
+		}
+	}
+	return out
+}
+
+// perhaps is a value that may be another as well.
+func (v value) perhaps() value { return v.union(value{}) }
 
 func literal(s string) value { return value{known: true, text: s} }
 
@@ -61,7 +98,7 @@ type state struct {
 	old       string
 	dirs      []string
 	env       map[string]value // of the program that is started, when it is not vars
-	args      []string
+	args      []word
 	argsKnown bool
 	in        input
 	keepIn    bool // exec took the input of this command for all that follow
@@ -114,6 +151,22 @@ func (s *state) get(name, home string) value {
 		}
 	}
 	return value{}
+}
+
+// argument is the first word of $@, or the one of $1 and its kin, when it is
+// known to be a name.
+func (s *state) argument(name string) (string, bool) {
+	n := 1
+	if name != "@" && name != "*" {
+		var err error
+		if n, err = strconv.Atoi(name); err != nil {
+			return "", false
+		}
+	}
+	if !s.argsKnown || n < 1 || n > len(s.args) || slices.ContainsFunc(s.args[:n], word.uncounted) || !s.args[n-1].known() {
+		return "", false
+	}
+	return s.args[n-1].text(), isName(s.args[n-1].text())
 }
 
 // environ returns what a program finds in its environment.
@@ -172,10 +225,8 @@ func (s *state) set(name string, v value) {
 // loosen forgets a variable that a loop changes, but for what it may hold when
 // the loop starts.
 func (s *state) loosen(name string) {
-	if v, ok := s.vars[name]; ok && v.known && !v.array {
-		s.change()[name] = value{maybe: []string{v.text}}
-		return
-	} else if ok && len(v.maybe) > 0 {
+	if v, ok := s.vars[name]; ok {
+		s.change()[name] = v.perhaps()
 		return
 	}
 	s.void(name)
@@ -199,16 +250,16 @@ func (s *state) voidAll() {
 	s.args, s.argsKnown = nil, false
 }
 
-// join keeps only what both states agree on: one of them was reached.
+// join keeps what either state may hold: one of them was reached.
 func (s *state) join(o *state) {
 	for n, v := range s.vars {
 		if w, ok := o.vars[n]; !ok || !v.equal(w) {
-			s.change()[n] = value{}
+			s.change()[n] = v.union(w)
 		}
 	}
-	for n := range o.vars {
+	for n, v := range o.vars {
 		if _, ok := s.vars[n]; !ok {
-			s.change()[n] = value{}
+			s.change()[n] = v.perhaps()
 		}
 	}
 	if s.cwd != o.cwd {
@@ -217,13 +268,14 @@ func (s *state) join(o *state) {
 	if s.in.kind != o.in.kind || s.in.text != o.in.text {
 		s.in = input{kind: inputUnknown, text: "<", pos: s.in.pos}
 	}
-	if s.argsKnown != o.argsKnown || !slices.Equal(s.args, o.args) {
+	if s.argsKnown != o.argsKnown || !slices.EqualFunc(s.args, o.args, word.equal) {
 		s.args, s.argsKnown = nil, false
 	}
 }
 
 func (v value) equal(o value) bool {
-	return v.known == o.known && v.text == o.text && v.array == o.array && slices.Equal(v.list, o.list) && slices.Equal(v.maybe, o.maybe)
+	return v.known == o.known && v.text == o.text && v.array == o.array && v.pattern == o.pattern && slices.Equal(v.list, o.list) &&
+		v.full == o.full && slices.EqualFunc(v.alts, o.alts, value.equal)
 }
 
 // chdir follows cd: logically, as bash does.

@@ -1,6 +1,7 @@
 package shellast
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,6 +20,7 @@ type walker struct {
 	depth   int
 	loops   int             // loops around what is walked
 	inFunc  bool            // the text is the body of a function
+	frame   *frame          // of the call whose body it is
 	body    string          // the function whose body it is
 	beside  bool            // it runs beside the rest of that function
 	child   bool            // it runs in another shell than that function
@@ -40,9 +42,13 @@ type shared struct {
 
 	namerefs map[string]bool // names that stand for other variables
 
-	bodies  map[string][]body // of functions, to judge what they do with their input
-	calling map[string]bool   // functions being judged
-	edges   map[string][]edge // what functions call
+	bodies  map[string][]*body // of functions, to judge what they do with their input
+	calling map[string]bool    // aliases being judged
+
+	uncalled, early []*body           // definitions that are still to be judged with nothing known
+	frames          []*frame          // calls that are being judged, the innermost last
+	forks           int               // statements walked for several values
+	edges           map[string][]edge // what functions call
 
 	exported bool // functions may be known to the shells that are started
 
@@ -73,21 +79,6 @@ func (a *arena[T]) take(n int) []T {
 	out := a.free[:n:n]
 	a.free = a.free[n:]
 	return out
-}
-
-// body is one definition of a function, and the walker that met it.
-type body struct {
-	w    walker
-	stmt *syntax.Stmt
-	text string // of the whole definition
-	pos  call.Pos
-}
-
-func (s *shared) define(name string, b body) {
-	if s.bodies == nil {
-		s.bodies = map[string][]body{}
-	}
-	s.bodies[name] = append(s.bodies[name], b)
 }
 
 func (s *shared) call(name string) {
@@ -151,7 +142,33 @@ func (w *walker) stmts(st *state, list []*syntax.Stmt) output {
 	return out
 }
 
+// stmt walks one statement, once for every value its variables may hold.
 func (w *walker) stmt(st *state, s *syntax.Stmt) output {
+	worlds := w.worlds(st, s)
+	if len(worlds) < 2 {
+		return w.once(st, s)
+	}
+	var after *state
+	var out output
+	for i, vars := range worlds {
+		sub := st.clone()
+		maps.Copy(sub.change(), vars)
+		o := w.once(sub, s)
+		if i == 0 {
+			after, out = sub, o
+			continue
+		}
+		after.join(sub)
+		if o != out {
+			out = output{}
+		}
+	}
+	*st = *after
+	return out
+}
+
+// once walks one statement with what is known.
+func (w *walker) once(st *state, s *syntax.Stmt) output {
 	if s.Background || s.Coprocess {
 		st, w = st.clone(), w.alsoRuns()
 	}
@@ -337,27 +354,38 @@ func (w *walker) loop(st *state, c syntax.Command) {
 
 func (w *walker) forClause(st *state, x *syntax.ForClause) {
 	w.voidAssigned(st, x.Do)
+	var each value
 	switch l := x.Loop.(type) {
 	case *syntax.WordIter:
-		st.set(l.Name.Value, value{maybe: candidates(w.all(st, l.Items))})
+		items, known := w.all(st, l.Items), true
+		if !l.InPos.IsValid() {
+			items, known = st.args, st.argsKnown
+		}
+		each = candidates(items)
+		each.full = each.full && known
+		st.set(l.Name.Value, each.perhaps())
 	case *syntax.CStyleLoop:
 		w.arith(st, l.Init)
 		w.arith(st, l.Cond)
 		w.arith(st, l.Post)
 	}
 	body := st.clone()
+	if l, ok := x.Loop.(*syntax.WordIter); ok {
+		body.set(l.Name.Value, each)
+	}
 	w.stmts(body, x.Do)
 	st.join(body)
 }
 
 // candidates are the values a loop gives its variable, as far as they are
-// known: which of them it holds is not, but the paths it names are.
-func candidates(items []word) []string {
-	var out []string
-	for _, x := range items {
-		if len(out) < maxCandidates && x.known() {
-			out = append(out, x.text())
-		}
+// known.
+func candidates(items []word) value {
+	if len(items) == 0 {
+		return value{}
+	}
+	out := assigned(items[0])
+	for _, x := range items[1:] {
+		out = out.union(assigned(x))
 	}
 	return out
 }
@@ -365,18 +393,38 @@ func candidates(items []word) []string {
 func (w *walker) caseClause(st *state, x *syntax.CaseClause) {
 	w.single(st, x.Word)
 	start := st.clone()
+	var after, above *state // what an item leaves, and what goes on into the next
+	every := false          // one of the patterns matches whatever is left
 	for _, it := range x.Items {
 		for _, p := range it.Patterns {
 			w.single(start, p)
+			every = every || p.Lit() == "*" && it.Op == syntax.Break
 		}
 		body := start.clone()
+		if above != nil {
+			body.join(above)
+		}
 		w.stmts(body, it.Stmts)
-		st.join(body)
+		above = nil
+		if it.Op != syntax.Break {
+			above = body.clone()
+		}
+		if after == nil {
+			after = body
+		} else {
+			after.join(body)
+		}
 	}
+	switch {
+	case after == nil:
+		after = start
+	case !every:
+		after.join(start)
+	}
+	*st = *after
 }
 
-// function judges a body where it is defined: with nothing known but the
-// directory, because nobody knows what holds when it is called.
+// function keeps a body until it is called: then it is known what it is given.
 func (w *walker) function(st *state, x *syntax.FuncDecl) {
 	n := *w
 	n.inFunc = true
@@ -386,8 +434,9 @@ func (w *walker) function(st *state, x *syntax.FuncDecl) {
 	if x.Name != nil {
 		n.body, n.beside, n.child = x.Name.Value, false, false
 		w.funcs[n.body] = true
-		w.common.define(n.body, body{w: n, stmt: x.Body, text: w.text(x), pos: w.pos(x)})
 		inside.set("FUNCNAME", literal(n.body))
+		w.define(&body{w: n, st: inside, stmt: x.Body, text: w.text(x), pos: w.pos(x)})
+		return
 	}
 	n.stmt(inside, x.Body)
 }
@@ -507,15 +556,33 @@ func (w *walker) voidBy(st *state, x *syntax.CallExpr) {
 		return
 	}
 	name := x.Args[0].Lit()
+	names := []string{name}
 	if v, ok := wholeVar(x.Args[0]); ok {
-		// What a known variable runs is judged in the loop; when the loop changes
-		// it, it is unknown there and asks.
-		if known := st.get(v, ""); known.known && !known.array && isName(known.text) {
-			name = known.text
+		// What a variable may run is judged in the loop; when the loop changes it,
+		// it is unknown there and asks.
+		names = nil
+		if n, ok := st.argument(v); ok {
+			names = []string{n}
+		}
+		for _, o := range st.get(v, "").options() {
+			if o.array || !isName(o.text) {
+				names = nil
+				break
+			}
+			names = append(names, o.text)
+		}
+		if len(names) == 0 {
+			names = []string{""}
 		}
 	}
+	for _, n := range names {
+		w.voidByName(st, x, n)
+	}
+}
+
+func (w *walker) voidByName(st *state, x *syntax.CallExpr, name string) {
 	if w.funcs[name] {
-		st.loosenAll()
+		w.voidByBodies(st, name)
 	}
 	switch name {
 	case "", "eval", "source", ".":
@@ -526,6 +593,24 @@ func (w *walker) voidBy(st *state, x *syntax.CallExpr) {
 		}
 	case "set", "shift":
 		st.args, st.argsKnown = nil, false
+	}
+}
+
+// voidByBodies forgets what the bodies of a function may assign.
+func (w *walker) voidByBodies(st *state, name string) {
+	if len(w.common.bodies[name]) == 0 || len(w.common.aliases[name]) > 0 {
+		st.loosenAll()
+		return
+	}
+	if w.common.calling[name] {
+		return
+	}
+	w.common.call(name)
+	defer delete(w.common.calling, name)
+	for _, b := range w.common.bodies[name] {
+		args, known := st.args, st.argsKnown
+		b.w.voidAssigned(st, []*syntax.Stmt{b.stmt})
+		st.args, st.argsKnown = args, known
 	}
 }
 
@@ -576,48 +661,6 @@ func unescapeBackquotes(s string) string {
 		b.WriteByte(s[i])
 	}
 	return b.String()
-}
-
-// called judges a function again where it is called with something to read, or
-// with text that arithmetic would run: where it is defined nothing is known of
-// either.
-func (w *walker) called(st *state, c *cmd) {
-	name := c.word.text()
-	bodies := w.common.bodies[name]
-	if len(bodies) == 0 || w.common.calling[name] || !matters(st, c) {
-		return
-	}
-	w.common.call(name)
-	defer delete(w.common.calling, name)
-	for _, b := range bodies {
-		if w.common.left -= len(b.w.text(b.stmt)); w.depth >= maxDepth || w.common.left < 0 {
-			w.code(nil, name, "the functions call each other too often to judge", c.pos)
-			return
-		}
-		n := b.w
-		n.depth, n.inFunc = w.depth+1, true
-		sub := st.clone()
-		setArgs(sub, c.args)
-		n.stmt(sub, b.stmt)
-	}
-}
-
-// matters reports whether a function may run what it is given.
-func matters(st *state, c *cmd) bool {
-	if st.in.kind == inputText || st.in.kind == inputUnknown {
-		return true
-	}
-	for _, a := range c.args {
-		if a.known() && strings.ContainsAny(a.text(), "$`") {
-			return true
-		}
-	}
-	for _, v := range st.vars {
-		if v.known && strings.ContainsAny(v.text, "$`") {
-			return true
-		}
-	}
-	return false
 }
 
 func (w *walker) procSubst(st *state, x *syntax.ProcSubst, in input) output {

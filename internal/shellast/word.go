@@ -54,6 +54,13 @@ func (x word) known() bool {
 	return true
 }
 
+// equal reports whether two words are the same, as far as they are known.
+func (x word) equal(o word) bool {
+	return slices.EqualFunc(x.segs, o.segs, func(a, b seg) bool {
+		return a.text == b.text && a.known == b.known && a.quoted == b.quoted && a.many == b.many
+	})
+}
+
 // text is the word with unknown parts as written.
 func (x word) text() string {
 	if len(x.segs) == 1 {
@@ -146,6 +153,9 @@ func (x word) many() bool {
 	}
 	return false
 }
+
+// uncounted reports whether nobody knows how many words this one becomes.
+func (x word) uncounted() bool { return x.many() || x.glob() }
 
 // number reports whether everything unknown in the word is a number.
 func (x word) number() bool {
@@ -248,7 +258,9 @@ func (b *builder) split(text string) {
 func (b *builder) value(v value, src string, quoted bool) {
 	switch {
 	case !v.known:
-		b.push(seg{text: src, quoted: quoted, many: !quoted && !b.one, maybe: v.maybe})
+		b.push(seg{text: src, quoted: quoted, many: !quoted && !b.one, maybe: v.texts()})
+	case v.pattern:
+		b.push(seg{text: v.text, known: true})
 	case v.array && len(v.list) > 0:
 		b.text(v.list[0], quoted)
 	case v.array:
@@ -263,6 +275,32 @@ func (b *builder) text(s string, quoted bool) {
 		return
 	}
 	b.split(s)
+}
+
+// words pushes the positional parameters.
+func (b *builder) words(args []word, quoted, joined bool) {
+	for i, x := range args {
+		if i > 0 && (joined && quoted || b.one) {
+			b.push(seg{text: " ", known: true, quoted: true})
+		} else if i > 0 {
+			b.flush()
+		}
+		b.word(x, quoted)
+	}
+}
+
+// word pushes a word as the value of a parameter.
+func (b *builder) word(x word, quoted bool) {
+	for _, s := range x.segs {
+		if s.known && !quoted {
+			b.split(s.text)
+			continue
+		}
+		s.quoted = quoted && (s.quoted || s.known && globIndex(s.text) < 0)
+		s.many = s.many && !b.one || !s.known && !quoted && !b.one
+		b.open = b.open || quoted
+		b.push(s)
+	}
 }
 
 // list pushes the elements of "$@" or "${a[@]}".
