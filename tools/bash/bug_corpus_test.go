@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -109,6 +110,21 @@ func bugCases() []bugCase {
 			id: "PR-21 longer as text", command: `for ((i = 0; i < 1500; i++)); do printf '\xff'; done`, text: `�+\n\[\.\.\. \d+ of 1500 bytes cut here \.\.\.\]\n�+\n\[cut: 1500 bytes in all; .*\]\n\[.* were replaced by �\]`,
 			has: map[string]any{"truncated": true},
 		},
+		{id: "PR-21 one byte below the limit", command: "head -c 1399 /dev/zero | tr '\\0' x", text: strings.Repeat("x", 1399), has: map[string]any{"truncated": false}},
+		{id: "PR-21 at the limit", command: "head -c 1400 /dev/zero | tr '\\0' x", text: strings.Repeat("x", 1400), has: map[string]any{"truncated": false, "run_id": nil}},
+		{
+			id: "PR-21 one byte above the limit", command: "head -c 1401 /dev/zero | tr '\\0' x", text: `x{700}\n\[\.\.\. 1 of 1401 bytes cut here \.\.\.\]\nx{700}\n\[cut: 1401 .*\]`,
+			has: map[string]any{"truncated": true, "next": 700.0},
+		},
+		{
+			id: "PR-11 no network says so", command: "git ls-remote https://example.invalid/x", text: `(.|\n)*exit code 128\n\[commands reach no host that was not allowed: get what is needed with fetch\]`,
+			has: map[string]any{"exit_code": 128.0},
+		},
+		{
+			id: "SP-11 a socket by hand", command: "python3 -c 'import socket; socket.create_connection((\"203.0.113.7\", 80))'", text: `(.|\n)*Network is unreachable\nexit code 1\n\[commands reach no host .*`,
+			has: map[string]any{"exit_code": 1.0},
+		},
+		{id: "SP-11 words are no failure", command: "echo Network is unreachable", text: "Network is unreachable"},
 		{
 			id: "PR-26 a stage fails unseen", command: "false | tail -5", text: `\(no output\)\n\[stages of the pipeline: 1, 0\]`,
 			has: map[string]any{"exit_code": 0.0, "stages": []any{1.0, 0.0}, "masked_failure": true},
@@ -134,6 +150,11 @@ func TestBugCorpus(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, func(c *bash.Config, _ *sandbox.Config) { c.MaxOutput = 2000 })
 			w.need(t)
+			if name, _, _ := strings.Cut(tt.command, " "); name == "git" || name == "python3" {
+				if _, err := exec.LookPath(name); err != nil {
+					t.Skip(err)
+				}
+			}
 			args := map[string]any{"command": tt.command}
 			maps.Copy(args, tt.args)
 			began := time.Now()

@@ -205,6 +205,9 @@ func (r *run) tell(ctx context.Context, b *bytes.Buffer, res *outputResult) erro
 		b.WriteString("\n[ended, exit code 0]")
 	}
 	b.WriteString(status(out))
+	if missed(out, code == 0 && telling(res.Stages) != "") {
+		b.WriteString("\n" + noNetwork)
+	}
 	if s := telling(res.Stages); s != "" {
 		fmt.Fprintf(b, "\n[stages of the pipeline: %s]", s)
 	}

@@ -112,6 +112,9 @@ func (j job) text(out sandbox.Outcome, res result) string {
 	if s := telling(res.Stages); s != "" {
 		note("[stages of the pipeline: %s]", s)
 	}
+	if missed(out, res.Masked) {
+		note(noNetwork)
+	}
 	if out.Killed > 0 && !out.TimedOut {
 		note("[%d processes it left running were ended]", out.Killed)
 	}
