@@ -234,7 +234,7 @@ func TestAcceptanceDetected(t *testing.T) {
 }
 
 // Nothing of the sandbox's own is found in a workspace, during a command or
-// after it: no placeholder for a protected name, no probe, no mount point.
+// after it: no placeholder for a protected name, no probe, no mount point (SB-11).
 func TestAcceptanceLitter(t *testing.T) {
 	t.Parallel()
 	protect := func(_ *Config, p *Policy) {

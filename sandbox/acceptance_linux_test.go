@@ -149,7 +149,7 @@ func hooks() []row {
 	}
 }
 
-// network are the rows on reaching anybody. Addresses outside loopback are tried
+// network are the rows on reaching anybody (SB-33). Addresses outside loopback are tried
 // only where there is no way to them.
 func network() []row {
 	const none = "ENETUNREACH"

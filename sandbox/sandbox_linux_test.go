@@ -740,7 +740,8 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// Where the walls cannot be built nothing runs, and a person is told why.
+// Where the walls cannot be built nothing runs, and a person is told why (SB-10,
+// SB-19, SB-20).
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

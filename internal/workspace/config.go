@@ -3,6 +3,8 @@ package workspace
 import (
 	"errors"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -69,9 +71,24 @@ func checkGlobs(key string, patterns []string) error {
 			errs = append(errs, fmt.Errorf("tools.file.%s[%d]: %q is not a valid glob", key, i, p))
 		case strings.HasPrefix(p, "~") && p != "~" && !strings.HasPrefix(p, "~/"):
 			errs = append(errs, fmt.Errorf("tools.file.%s[%d]: %q names another user's home; write the path out", key, i, p))
+		case slices.ContainsFunc(strings.Split(p, "/"), func(c string) bool { return c != "**" && strings.Contains(c, "**") }):
+			errs = append(errs, fmt.Errorf("tools.file.%s[%d]: in %q, \"**\" stands for folders only between slashes; say %q", key, i, p, betweenSlashes(p)))
+		case key == "deny_read" && slices.Contains([]string{"/", "/**"}, path.Clean(p)):
+			errs = append(errs, fmt.Errorf("tools.file.%s[%d]: %q would deny everything", key, i, p))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// betweenSlashes is what somebody means who writes "**.txt".
+func betweenSlashes(glob string) string {
+	parts := strings.Split(glob, "/")
+	for i, c := range parts {
+		if c != "**" && strings.HasPrefix(c, "**") {
+			parts[i] = "**/*" + strings.TrimLeft(c, "*")
+		}
+	}
+	return strings.Join(parts, "/")
 }
 
 // Env is what the workspace must know of the machine and the caller. Nothing

@@ -21,6 +21,9 @@ func (w *Workspace) compile(key string, patterns []string) []pattern {
 	out := make([]pattern, 0, len(patterns))
 	for i, raw := range patterns {
 		p := path.Clean(w.tilde(raw))
+		if base, all := strings.CutSuffix(p, "/**"); all && key == "deny_read" && strings.HasPrefix(p, "/") {
+			p = base // a folder and all in it, which is what its name alone says
+		}
 		plain := !hasMeta(p)
 		switch {
 		case strings.HasPrefix(p, "/") && plain:

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
 )
 
 // The rules whose places may still hold a workspace.
@@ -203,7 +205,7 @@ func (w *Workspace) SecretsAt(dir string) []string {
 			c.add(d.glob)
 		}
 	}
-	if slices.ContainsFunc(w.roots, c.near) {
+	if slices.ContainsFunc(slices.Concat(w.roots, w.deniedBases()), c.near) {
 		for _, p := range w.deniedInRoots() {
 			c.add(p)
 		}
@@ -257,8 +259,24 @@ const (
 	deniedFor  = 2 * time.Second
 )
 
-// deniedInRoots looks for what deny_read matches in the workspace, in the
-// folders at the top first, and not without end.
+// deniedBases are the folders outside the workspace that a pattern of deny_read
+// names before its first wildcard.
+func (w *Workspace) deniedBases() []string {
+	var out []string
+	for _, d := range w.deny {
+		if d.plain || !strings.HasPrefix(d.glob, "/") {
+			continue
+		}
+		base, _ := doublestar.SplitPattern(d.glob)
+		if _, inside := w.rootOf(base); !inside && base != "/" && !slices.Contains(out, base) {
+			out = append(out, base)
+		}
+	}
+	return out
+}
+
+// deniedInRoots looks for what deny_read matches in the workspace and in the
+// folders it names, in those at the top first, and not without end.
 func (w *Workspace) deniedInRoots() []string {
 	if len(w.deny) == 0 {
 		return nil
@@ -269,7 +287,7 @@ func (w *Workspace) deniedInRoots() []string {
 		return w.found.paths
 	}
 	w.found.paths = nil
-	todo, looked := slices.Clone(w.roots), 0
+	todo, looked := append(slices.Clone(w.roots), w.deniedBases()...), 0
 	for len(todo) > 0 && looked < deniedLook && len(w.found.paths) < deniedMost {
 		dir := todo[0]
 		todo = todo[1:]
