@@ -139,6 +139,7 @@ func (r Record) Question() string {
 	for _, why := range r.Reasons {
 		fmt.Fprintf(&b, "- %s\n", visible(why.Text))
 	}
+	whole(&b, r)
 	if r.Cwd != "" {
 		fmt.Fprintf(&b, "\nFolder: %s%s", visible(r.Cwd), visible(elsewhere(r.Facts)))
 	}
@@ -147,6 +148,34 @@ func (r Record) Question() string {
 	}
 	fmt.Fprintf(&b, "\nTool %s, approval %s, expires %s", r.Tool, r.ID, r.Expires.UTC().Format("15:04:05 UTC"))
 	return b.String()
+}
+
+// whole shows a command of which the first line says only a part.
+func whole(b *strings.Builder, r Record) {
+	var a struct {
+		Command string `json:"command"`
+	}
+	if json.Unmarshal(r.Args, &a) != nil {
+		return
+	}
+	text := strings.TrimSpace(a.Command)
+	lines := strings.Split(text, "\n")
+	if len(lines) == 1 && strings.HasSuffix(r.Summary, text) {
+		return
+	}
+	b.WriteString("\nThe whole command:\n")
+	from := b.Len()
+	for i, l := range lines {
+		if i == maxLines || b.Len()-from > maxWhole {
+			fmt.Fprintf(b, "… (%d more lines)\n", len(lines)-i)
+			break
+		}
+		cut := ""
+		if c := []rune(l); len(c) > maxLine {
+			l, cut = string(c[:maxLine]), fmt.Sprintf("… (%d more characters)", len(c)-maxLine)
+		}
+		fmt.Fprintf(b, "| %s%s\n", visible(l), cut)
+	}
 }
 
 // touch is a line about what a call touches.
@@ -159,6 +188,12 @@ type touch struct {
 // may without asking.
 func touched(f call.Facts) []touch {
 	changes, reads, reaches := touch{what: "Changes"}, touch{what: "Reads"}, touch{what: "Reaches"}
+	open := touch{what: "Paths that are not known before it runs"}
+	for _, u := range f.Unknown {
+		if u.Op != "" && u.Op != "test" {
+			open.names = append(open.names, u.Text+" of "+u.By)
+		}
+	}
 	for _, p := range f.Writes {
 		if p.Place != call.PlaceDevice {
 			changes.names = append(changes.names, cmp.Or(p.Path, p.Text))
@@ -172,7 +207,7 @@ func touched(f call.Facts) []touch {
 	for _, u := range f.URLs {
 		reaches.names = append(reaches.names, u.URL)
 	}
-	return slices.DeleteFunc([]touch{changes, reads, reaches}, func(t touch) bool { return len(t.names) == 0 })
+	return slices.DeleteFunc([]touch{changes, reads, open, reaches}, func(t touch) bool { return len(t.names) == 0 })
 }
 
 // few joins names, each once, and says how many more there are.
@@ -180,7 +215,7 @@ func few(names []string) string {
 	var out []string
 	for _, n := range names {
 		if r := []rune(n); len(r) > maxShown {
-			n = string(r[:maxShown]) + "…" // the command itself is shown whole
+			n = string(r[:maxShown]) + "…"
 		}
 		if !slices.Contains(out, n) {
 			out = append(out, n)
@@ -216,6 +251,11 @@ func elsewhere(f call.Facts) string {
 const (
 	maxNamed = 8   // of a kind that a question names
 	maxShown = 200 // characters of one
+
+	// Of a command whose first line says only a part. What is left out is said.
+	maxLines = 40
+	maxLine  = 300 // characters
+	maxWhole = 3 << 10
 )
 
 // visible escapes control, format, private-use and unassigned characters,

@@ -566,6 +566,62 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
+// TestQuestionShowsWhatRuns holds that a person sees all of a command that asks,
+// what it touches, and nothing that could pass for something else.
+func TestQuestionShowsWhatRuns(t *testing.T) {
+	t.Parallel()
+	ask := func(command string, f call.Facts) string {
+		c := aCall()
+		c.Args, _ = json.Marshal(map[string]string{"command": command})
+		first, _, more := strings.Cut(command, "\n")
+		f.Summary = "run: " + first
+		if more {
+			f.Summary += " …"
+		}
+		c.Facts = f
+		r, err := service(t).Propose(t.Context(), c, aReason(), limits(), print1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Question()
+	}
+	touched := call.Facts{
+		Writes:  []call.Path{{Path: "/w/a", Place: call.PlaceWorkspace}, {Path: "/w/a", Place: call.PlaceWorkspace}, {Path: "/w/b\x1b[2K", Place: call.PlaceWorkspace}},
+		Reads:   []call.Path{{Path: "/home/me/notes", Place: call.PlaceOutside}, {Path: "/w/c", Place: call.PlaceWorkspace}, {Path: "/x", Place: call.PlaceOutside, Test: true}},
+		Unknown: []call.Unknown{{Text: `"$X"`, By: "rm", Op: "delete"}, {Text: "$c", Code: true}, {Text: "$y", By: "[", Op: "test"}},
+	}
+	for _, tt := range []struct {
+		name, command string
+		facts         call.Facts
+		want, not     []string
+	}{
+		{"one line is in the summary", "rm a", call.Facts{}, []string{"Allow this? run: rm a\n"}, []string{"whole", "Changes", "Reads"}},
+		{"what follows the first line", "ls\n\x1b[2Krm -r sub\r\u202e\nrm b", call.Facts{}, []string{"| ls\n", `| \x1b[2Krm -r sub\r\u202e` + "\n", "| rm b\n"}, []string{"\x1b", "\u202e"}},
+		{"many lines", strings.Repeat("echo\n", 100) + "rm b", call.Facts{}, []string{"… (61 more lines)\n"}, []string{"rm b"}},
+		{"a long line", "ls\nrm " + strings.Repeat("x", 1000), call.Facts{}, []string{"… (703 more characters)\n"}, nil},
+		{"many long lines", strings.Repeat(strings.Repeat("\x01", 300)+"\n", 40), call.Facts{}, []string{"more lines)"}, nil},
+		{"what it touches", "rm", touched, []string{
+			`Changes: /w/a, /w/b\x1b[2K` + "\n", "Reads: /home/me/notes, /x\n",
+			`Paths that are not known before it runs: "$X" of rm` + "\n",
+		}, []string{"/w/c", "$c", "$y"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			q := ask(tt.command, tt.facts)
+			for _, s := range tt.want {
+				if !strings.Contains(q, s) {
+					t.Errorf("no %q in\n%s", s, q)
+				}
+			}
+			for _, s := range tt.not {
+				if strings.Contains(q, s) {
+					t.Errorf("%q in\n%s", s, q)
+				}
+			}
+		})
+	}
+}
+
 func TestDigestFieldsCannotRunTogether(t *testing.T) {
 	t.Parallel()
 	sum := func(fields ...string) string {

@@ -20,7 +20,7 @@ func builtins() map[string]handler {
 		"local": exportWords, "readonly": exportWords, "hash": hashPath, "complete": complete, "compgen": complete,
 		"test": testWords, "[": testWords, "kill": kill, "pkill": signal, "killall": signal,
 		"getopts": getopts, "wait": waitNames,
-		":": ignore, "true": ignore, "false": ignore, "exit": ignore, "return": leave, "break": ignore, "continue": ignore,
+		":": ignore, "true": ignore, "false": ignore, "exit": exit, "return": leave, "break": ignore, "continue": ignore,
 		"pwd": ignore, "type": ignore, "which": ignore, "whereis": ignore, "man": ignore, "help": ignore, "umask": ignore,
 		"ulimit": ignore, "jobs": ignore, "fg": ignore, "bg": ignore, "disown": ignore, "times": ignore, "shopt": shopt,
 		"unalias": ignore, "enable": ignore, "dirs": ignore, "history": ignore, "logname": ignore, "seq": ignore,
@@ -31,6 +31,14 @@ func builtins() map[string]handler {
 }
 
 func ignore(*walker, *state, *cmd) output { return output{} }
+
+// exit keeps what holds where the shell may end: traps run then.
+func exit(w *walker, st *state, _ *cmd) output {
+	if len(w.common.traps) > 0 {
+		w.common.ends = append(w.common.ends, st.clone())
+	}
+	return output{}
+}
 
 // leave keeps what holds where a function may end before its last command.
 func leave(w *walker, st *state, _ *cmd) output {
@@ -168,7 +176,13 @@ func trap(w *walker, st *state, c *cmd) output {
 	}
 	sub := st.clone()
 	w.program(sub, p.rest[0], "trap")
+	w.common.traps = append(w.common.traps, trapped{w: *w, st: st.clone(), x: p.rest[0]})
 	if !p.rest[1].is("EXIT", "0") || len(p.rest) > 2 {
+		for n, v := range sub.vars {
+			if !v.equal(st.vars[n]) {
+				w.common.changes(n, v)
+			}
+		}
 		st.join(sub) // it may run at any time
 	}
 	return output{}
@@ -232,6 +246,7 @@ func unsetNames(w *walker, st *state, c *cmd) output {
 		w.name(st, a)
 		if n := a.text(); isName(n) {
 			delete(w.funcs, n)
+			w.common.uncover(n, w.frame)
 		}
 	}
 	return output{}

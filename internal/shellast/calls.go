@@ -95,6 +95,56 @@ func times(worlds []map[string]value, name string, options []value) []map[string
 	return out
 }
 
+// trapped is the program of a trap.
+type trapped struct {
+	w  walker
+	st *state // where it was set
+	x  word
+}
+
+// changes notes that a trap may give a variable a value at any time.
+func (s *shared) changes(name string, v value) {
+	if s.volatile == nil {
+		s.volatile = map[string]value{}
+	}
+	if old, ok := s.volatile[name]; ok {
+		v = v.union(old)
+	}
+	s.volatile[name] = v
+}
+
+// shellMark is how many traps and ends were known before a shell started.
+type shellMark struct{ traps, ends int }
+
+func (s *shared) mark() shellMark { return shellMark{len(s.traps), len(s.ends)} }
+
+// finish judges what the traps of a shell run with what the shell leaves.
+func (w *walker) finish(st *state, m shellMark) {
+	traps, ends := w.common.traps[m.traps:], w.common.ends[m.ends:]
+	w.common.traps, w.common.ends = w.common.traps[:m.traps:m.traps], w.common.ends[:m.ends:m.ends]
+	if len(traps) == 0 {
+		return
+	}
+	last := st.clone()
+	for _, end := range ends {
+		last.join(end)
+	}
+	for _, t := range traps {
+		maps.Copy(t.st.change(), last.vars)
+		t.w.program(t.st, t.x, "trap")
+	}
+}
+
+// uncover notes that unset takes away what a calling function had for itself:
+// what it assigns from then on is the outer variable.
+func (s *shared) uncover(name string, own *frame) {
+	for _, f := range s.frames {
+		if _, ok := f.locals[name]; ok && f != own {
+			f.locals[name] = false
+		}
+	}
+}
+
 // body is one definition of a function, and the walker that met it.
 type body struct {
 	w      walker

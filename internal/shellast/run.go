@@ -133,6 +133,9 @@ func (w *walker) assign(st *state, a *syntax.Assign, how string) {
 	case w.common.readonly[name]:
 		st.void(name) // it may hold what it held before
 	}
+	if v, ok := w.common.volatile[name]; ok {
+		st.set(name, st.vars[name].union(v))
+	}
 }
 
 // assign remembers what an assignment leaves in its variable.

@@ -37,7 +37,11 @@ func (w *walker) reparse(st *state, text string, pos call.Pos, via string) {
 	n := *w
 	n.src, n.base, n.via, n.depth = text, &pos, via, w.depth+1
 	n.child = w.child || !sameShell(via)
+	m := w.common.mark()
 	n.stmts(st, file.Stmts)
+	if !sameShell(via) {
+		w.finish(st, m)
+	}
 }
 
 // unreadable notes text that our parser cannot read. What a shell is given is

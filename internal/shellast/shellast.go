@@ -90,6 +90,7 @@ func (a *Analyzer) Analyze(req Request) call.Facts {
 	st := newState(f.Cwd.Path)
 	w.callEnv(st, req.Env)
 	w.stmts(st, file.Stmts)
+	w.finish(st, shellMark{})
 	w.definitions()
 	w.forkBombs()
 	return f

@@ -153,6 +153,16 @@ func (s *state) get(name, home string) value {
 	return value{}
 }
 
+// program is the command that a value names when it stands unquoted.
+func (v value) program() (string, bool) {
+	text := v.text
+	if v.array && len(v.list) > 0 {
+		text = v.list[0]
+	}
+	name, _, _ := strings.Cut(strings.TrimLeft(text, " \t\n"), " ")
+	return name, v.known && !v.pattern && name != ""
+}
+
 // argument is the first word of $@, or the one of $1 and its kin, when it is
 // known to be a name.
 func (s *state) argument(name string) (string, bool) {

@@ -45,10 +45,14 @@ type shared struct {
 	bodies  map[string][]*body // of functions, to judge what they do with their input
 	calling map[string]bool    // aliases being judged
 
-	uncalled, early []*body           // definitions that are still to be judged with nothing known
-	frames          []*frame          // calls that are being judged, the innermost last
-	forks           int               // statements walked for several values
-	edges           map[string][]edge // what functions call
+	uncalled, early []*body  // definitions that are still to be judged with nothing known
+	frames          []*frame // calls that are being judged, the innermost last
+	forks           int      // statements walked for several values
+
+	traps    []trapped
+	volatile map[string]value  // what traps may give a variable at any time
+	ends     []*state          // what holds where exit is called
+	edges    map[string][]edge // what functions call
 
 	exported bool // functions may be known to the shells that are started
 
@@ -171,6 +175,8 @@ func (w *walker) stmt(st *state, s *syntax.Stmt) output {
 func (w *walker) once(st *state, s *syntax.Stmt) output {
 	if s.Background || s.Coprocess {
 		st, w = st.clone(), w.alsoRuns()
+		m := w.common.mark()
+		defer func() { w.finish(st, m) }()
 	}
 	saved := st.in
 	in, redirected := w.redirects(st, s.Redirs)
@@ -216,7 +222,10 @@ func (w *walker) command(st *state, c syntax.Command) output {
 	case *syntax.Block:
 		return w.stmts(st, x.Stmts)
 	case *syntax.Subshell:
-		return w.stmts(st.clone(), x.Stmts)
+		sub, m := st.clone(), w.common.mark()
+		out := w.stmts(sub, x.Stmts)
+		w.finish(sub, m)
+		return out
 	case *syntax.IfClause:
 		w.ifClause(st, x)
 	case *syntax.WhileClause, *syntax.ForClause:
@@ -316,7 +325,9 @@ func (w *walker) pipeline(st *state, x *syntax.BinaryCmd) output {
 				sub.in = input{kind: inputText, text: out.text, pos: w.pos(stages[i-1])}
 			}
 		}
+		m := w.common.mark()
 		out = w.stmt(sub, s)
+		w.finish(sub, m)
 		if w.common.lastpipe && i == len(stages)-1 {
 			sub.in = st.in
 			st.join(sub)
@@ -353,7 +364,6 @@ func (w *walker) loop(st *state, c syntax.Command) {
 }
 
 func (w *walker) forClause(st *state, x *syntax.ForClause) {
-	w.voidAssigned(st, x.Do)
 	var each value
 	switch l := x.Loop.(type) {
 	case *syntax.WordIter:
@@ -363,8 +373,11 @@ func (w *walker) forClause(st *state, x *syntax.ForClause) {
 		}
 		each = candidates(items)
 		each.full = each.full && known
+		st.set(l.Name.Value, each) // what the body runs by it is known
+		w.voidAssigned(st, x.Do)
 		st.set(l.Name.Value, each.perhaps())
 	case *syntax.CStyleLoop:
+		w.voidAssigned(st, x.Do)
 		w.arith(st, l.Init)
 		w.arith(st, l.Cond)
 		w.arith(st, l.Post)
@@ -492,7 +505,9 @@ func (w *walker) coproc(st *state, x *syntax.CoprocClause) {
 	case x.Name != nil:
 		st.void(x.Name.Lit())
 	}
+	m := w.common.mark()
 	w.stmt(sub, x.Stmt)
+	w.finish(sub, m)
 }
 
 func isDescriptorName(s string) bool {
@@ -565,11 +580,12 @@ func (w *walker) voidBy(st *state, x *syntax.CallExpr) {
 			names = []string{n}
 		}
 		for _, o := range st.get(v, "").options() {
-			if o.array || !isName(o.text) {
+			n, ok := o.program()
+			if !ok {
 				names = nil
 				break
 			}
-			names = append(names, o.text)
+			names = append(names, n)
 		}
 		if len(names) == 0 {
 			names = []string{""}
@@ -587,6 +603,10 @@ func (w *walker) voidByName(st *state, x *syntax.CallExpr, name string) {
 	switch name {
 	case "", "eval", "source", ".":
 		st.loosenAll()
+	case "command", "builtin":
+		if len(x.Args) < 2 || !strings.HasPrefix(strings.ToLower(x.Args[1].Lit()), "-v") {
+			st.loosenAll() // eval and its kin work behind it
+		}
 	case "read", "unset", "mapfile", "readarray", "printf", "getopts", "wait":
 		for _, a := range x.Args[1:] {
 			st.loosen(a.Lit())
@@ -646,7 +666,9 @@ func (w *walker) substitution(st *state, x *syntax.CmdSubst) bool {
 	if x.TempFile || x.ReplyVar {
 		st.voidAll()
 	}
+	m := w.common.mark()
 	w.stmts(sub, x.Stmts)
+	w.finish(sub, m)
 	return printsNumber(x.Stmts)
 }
 
@@ -672,7 +694,9 @@ func (w *walker) procSubst(st *state, x *syntax.ProcSubst, in input) output {
 	i := len(w.f.Constructs) - 1
 	sub := st.clone()
 	sub.in = in
+	m := w.common.mark()
 	out := w.alsoRuns().stmts(sub, x.Stmts)
+	w.finish(sub, m)
 	w.printed[i] = out
 	return out
 }
