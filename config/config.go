@@ -104,6 +104,24 @@ func (f File) Warnings() []string {
 	return out
 }
 
+// Sandbox is [tools.sandbox].
+type Sandbox struct {
+	sandbox.Config
+	egress.RulesConfig
+}
+
+// Validate asks both packages to judge their part.
+func (s Sandbox) Validate() error { return errors.Join(s.Config.Validate(), s.RulesConfig.Validate()) }
+
+// Warnings lists what is less safe than the default.
+func (s Sandbox) Warnings() []string {
+	out := s.Config.Warnings()
+	if s.Network == sandbox.NetworkProxy && len(s.AllowDomains) > 0 {
+		out = append(out, "tools.sandbox.allow_domains: commands can send what they read to "+strings.Join(s.AllowDomains, ", "))
+	}
+	return out
+}
+
 // Tools is [tools].
 type Tools struct {
 	Shell       Shell             `toml:"shell"`
@@ -112,7 +130,7 @@ type Tools struct {
 	Write       write.Config      `toml:"write"`
 	Scrape      webscrape.Config  `toml:"scrape"`
 	Search      websearch.Config  `toml:"search"`
-	Sandbox     sandbox.Config    `toml:"sandbox"`
+	Sandbox     Sandbox           `toml:"sandbox"`
 	Trust       trust.Config      `toml:"trust"`
 	Policy      policy.Config     `toml:"policy"`
 	Permissions permission.Config `toml:"permissions"`
@@ -133,7 +151,7 @@ func Default() Config {
 			Write:       write.Default(),
 			Scrape:      webscrape.Default(),
 			Search:      websearch.Default(),
-			Sandbox:     sandbox.Default(),
+			Sandbox:     Sandbox{Config: sandbox.Default(), RulesConfig: egress.DefaultRules()},
 			Trust:       trust.Default(),
 			Policy:      policy.Default(),
 			Permissions: permission.Default(),

@@ -9,6 +9,27 @@ import (
 	"strings"
 )
 
+// RulesConfig is the part of [tools.sandbox] that says which hosts commands may
+// reach when they may reach any.
+type RulesConfig struct {
+	// AllowDomains is a list as [ParseRules] reads it.
+	AllowDomains []string `toml:"allow_domains"`
+}
+
+// DefaultRules returns the built-in config: none.
+func DefaultRules() RulesConfig { return RulesConfig{AllowDomains: []string{}} }
+
+// Validate reports every entry that cannot be understood.
+func (c RulesConfig) Validate() error {
+	var errs []error
+	for i, text := range c.AllowDomains {
+		if _, err := parseRule(text); err != nil {
+			errs = append(errs, fmt.Errorf("tools.sandbox.allow_domains[%d]: %w", i, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Rules are the hosts and ports that commands may reach through a [Proxy]. The
 // nil Rules allow nothing.
 type Rules struct{ list []rule }

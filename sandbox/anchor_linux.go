@@ -30,14 +30,16 @@ type anchor struct {
 	why     error // once it is gone
 	next    uint64
 	waiting map[uint64]chan *stage.Exit
+	asked   map[uint64]chan int // for sockets
+	made    []int               // sockets that were made with the walls
 }
 
 const leaveLimit = time.Second // for an anchor to end by itself
 
 // startAnchor starts an anchor and waits until its walls stand.
 func startAnchor(setup *stage.Setup) (*anchor, error) {
-	a := &anchor{done: make(chan struct{}), waiting: map[uint64]chan *stage.Exit{}}
-	if err := a.launch(setup.Open); err != nil {
+	a := &anchor{done: make(chan struct{}), waiting: map[uint64]chan *stage.Exit{}, asked: map[uint64]chan int{}}
+	if err := a.launch(setup); err != nil {
 		return nil, unavailable("start the first process", err)
 	}
 	if err := a.greet(setup); err != nil {
@@ -50,7 +52,7 @@ func startAnchor(setup *stage.Setup) (*anchor, error) {
 }
 
 // launch starts the process that will make the namespaces.
-func (a *anchor) launch(open bool) error {
+func (a *anchor) launch(setup *stage.Setup) error {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return err
@@ -79,8 +81,11 @@ func (a *anchor) launch(open bool) error {
 	defer errIn.Close() //nolint:errcheck // handed over
 	a.stderr = errOut
 	argv := []string{stage.NameLaunch}
-	if open {
+	switch {
+	case setup.Open:
 		argv = append(argv, stage.ModeOpen)
+	case setup.HostNetwork:
+		argv = append(argv, stage.ModeHostNetwork)
 	}
 	p, err := os.StartProcess("/proc/self/exe", argv, &os.ProcAttr{
 		Env:   []string{"GOMAXPROCS=1"},
@@ -104,7 +109,8 @@ func (a *anchor) greet(setup *stage.Setup) error {
 	buf := make([]byte, 4<<10)
 	// The launcher and the anchor answer each for itself, in any order.
 	for a.pid == 0 || !a.stands {
-		m, err := a.recv(buf)
+		m, fds, err := a.recv(buf)
+		a.made = append(a.made, fds...)
 		if err != nil {
 			return unavailable("wait for the first process", a.lastWords(err))
 		}
@@ -128,7 +134,8 @@ func (a *anchor) meet() {
 	_ = a.ctl.SetReadDeadline(time.Now().Add(leaveLimit))
 	buf := make([]byte, 4<<10)
 	for a.pid == 0 {
-		m, err := a.recv(buf)
+		m, fds, err := a.recv(buf)
+		closeAll(fds)
 		if err != nil {
 			return
 		}
@@ -171,12 +178,13 @@ func (a *anchor) send(m stage.Message, fds ...int) error {
 	return errors.Join(err, sent)
 }
 
-func (a *anchor) recv(buf []byte) (stage.Message, error) {
-	var n int
+func (a *anchor) recv(buf []byte) (stage.Message, []int, error) {
+	oob := make([]byte, unix.CmsgSpace(4*maxSockets))
+	var n, oobn int
 	var got error
 	err := a.raw.Read(func(fd uintptr) bool {
 		for range 3 {
-			n, _, _, _, got = unix.Recvmsg(int(fd), buf, nil, unix.MSG_DONTWAIT)
+			n, oobn, _, _, got = unix.Recvmsg(int(fd), buf, oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 			// A peer that left without reading everything is told of once, before
 			// what it wrote last: why it left.
 			if !errors.Is(got, unix.EINTR) && !errors.Is(got, unix.ECONNRESET) {
@@ -187,13 +195,43 @@ func (a *anchor) recv(buf []byte) (stage.Message, error) {
 	})
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case got != nil:
-		return nil, got
+		return nil, nil, got
 	case n == 0:
-		return nil, io.EOF
+		return nil, nil, io.EOF
 	}
-	return stage.Decode(buf[:n])
+	fds := passed(oob[:oobn])
+	m, err := stage.Decode(buf[:n])
+	if err != nil {
+		closeAll(fds)
+		return nil, nil, err
+	}
+	return m, fds, nil
+}
+
+// maxSockets is how many descriptors come with one message at most.
+const maxSockets = 64
+
+// passed are the descriptors that came with a message.
+func passed(oob []byte) []int {
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil
+	}
+	var out []int
+	for i := range msgs {
+		if fds, err := unix.ParseUnixRights(&msgs[i]); err == nil {
+			out = append(out, fds...)
+		}
+	}
+	return out
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
 }
 
 // listen hands out the ends of commands until the anchor is gone.
@@ -201,11 +239,16 @@ func (a *anchor) listen() {
 	buf := make([]byte, 16<<10) // nothing but ends of commands comes
 	var why error
 	for {
-		m, err := a.recv(buf)
+		m, fds, err := a.recv(buf)
 		if err != nil {
 			why = err
 			break
 		}
+		if c, ok := m.(*stage.Connected); ok {
+			a.give(c, fds)
+			continue
+		}
+		closeAll(fds) // nothing else brings any
 		end, ok := m.(*stage.Exit)
 		if !ok {
 			why = stage.ErrMalformed
@@ -262,6 +305,9 @@ func (a *anchor) close() {
 	<-a.done
 	force.Stop()
 }
+
+// wait waits until it is gone.
+func (a *anchor) wait() { <-a.done }
 
 func (a *anchor) fd() int {
 	fd := -1

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -73,6 +74,7 @@ type Config struct {
 	Mode         Mode          `toml:"mode"`
 	MinLevel     int           `toml:"min_level"`     // weakest level that may run a command
 	UnixSockets  UnixSockets   `toml:"unix_sockets"`  // which local sockets a command may use
+	Network      NetworkMode   `toml:"network"`       // what a command can reach when its call says nothing
 	MaxTimeout   time.Duration `toml:"max_timeout"`   // longest a command may take
 	KillGrace    time.Duration `toml:"kill_grace"`    // between asking a command to end and forcing it
 	IdleTimeout  time.Duration `toml:"idle_timeout"`  // a session without commands gives its processes back
@@ -82,6 +84,12 @@ type Config struct {
 	MaxFileSize  int64         `toml:"max_file_size"` // bytes of one file a command writes
 	TmpfsSize    int64         `toml:"tmpfs_size"`    // bytes of /dev/shm
 	SpoolSize    int64         `toml:"spool_size"`    // bytes of one command's output kept on disk
+	Reach        []int         `toml:"reach"`         // ports of the host's loopback that commands can reach
+	Expose       []int         `toml:"expose"`        // ports of commands that the host's loopback leads to
+	// AllowHostNetwork lets a call ask for the host's network, AllowAnyHost for
+	// addresses and names of the own network.
+	AllowHostNetwork bool `toml:"allow_host_network"`
+	AllowAnyHost     bool `toml:"allow_any_host"`
 }
 
 // Default returns the configuration used when nothing is said.
@@ -97,6 +105,8 @@ func Default() Config {
 		MaxFileSize:  8 << 30,
 		TmpfsSize:    256 << 20,
 		SpoolSize:    256 << 20,
+		Reach:        []int{},
+		Expose:       []int{},
 	}
 }
 
@@ -120,6 +130,36 @@ func (c Config) Validate() error {
 	bad(c.MaxFileSize > 0, "max_file_size", "must be more than nothing, in bytes")
 	bad(c.TmpfsSize >= 1<<20, "tmpfs_size", "must be at least 1048576 bytes")
 	bad(c.SpoolSize >= 0, "spool_size", "must not be negative; 0 keeps nothing on disk")
+	bad(c.Network <= NetworkHost, "network", "say \"off\", \"proxy\" or \"host\"")
+	errs = append(errs, validPorts("reach", c.Reach, nil), validPorts("expose", c.Expose, c.Reach))
+	return errors.Join(errs...)
+}
+
+// maxPorts is how many ports can be reached, or exposed.
+const maxPorts = 32
+
+// validPorts reports what cannot be a list of ports, which has none of others.
+func validPorts(key string, ports, others []int) error {
+	var errs []error
+	if len(ports) > maxPorts {
+		errs = append(errs, fmt.Errorf("tools.sandbox.%s: more than %d ports", key, maxPorts))
+	}
+	for i, p := range ports {
+		var what string
+		switch {
+		case p < 1 || p > 65535:
+			what = "must be between 1 and 65535"
+		case p == proxyPort || p == namesPort:
+			what = "is taken by the proxy"
+		case slices.Contains(ports[:i], p):
+			what = "is there twice"
+		case slices.Contains(others, p):
+			what = "cannot be reached and exposed at once"
+		default:
+			continue
+		}
+		errs = append(errs, fmt.Errorf("tools.sandbox.%s[%d]: %d %s", key, i, p, what))
+	}
 	return errors.Join(errs...)
 }
 
@@ -128,6 +168,18 @@ func (c Config) Warnings() []string {
 	var out []string
 	if c.Mode == ModeOff {
 		out = append(out, "tools.sandbox.mode = \"off\": commands run with all rights of this user, and with the network")
+	}
+	if c.Network == NetworkHost {
+		out = append(out, "tools.sandbox.network = \"host\": commands have this machine's network, its local services too")
+	}
+	if c.AllowHostNetwork {
+		out = append(out, "tools.sandbox.allow_host_network = true: a call that a person permits gets this machine's network")
+	}
+	if c.AllowAnyHost {
+		out = append(out, "tools.sandbox.allow_any_host = true: a call that a person permits reaches hosts of the own network")
+	}
+	if len(c.Reach) > 0 {
+		out = append(out, fmt.Sprintf("tools.sandbox.reach: commands can talk to what listens on this machine's ports %v", c.Reach))
 	}
 	if c.UnixSockets == UnixSocketsAll {
 		out = append(out, "tools.sandbox.unix_sockets = \"all\": a command can talk to every local service whose socket it can see")

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -22,6 +23,7 @@ type Run struct {
 	left  func() // called when the session is no longer used
 
 	denied violations
+	at     netip.Addr // where the gateway knows it
 
 	asked sync.Once
 	stop  chan struct{} // closed when the end was asked for

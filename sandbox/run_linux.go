@@ -141,13 +141,14 @@ func (r *Run) launch() error {
 		r.s.watch.begin(r.ses.policy.ReadOnly, r.cmd.ExtraWrite)
 	}
 	r.out, r.began = c, time.Now()
-	start := &stage.Start{Argv: r.cmd.Argv, Env: r.cmd.Env, Dir: r.cmd.Dir, Self: r.cmd.Argv[0] == stage.NameProbe}
+	start := &stage.Start{Argv: r.cmd.Argv, Env: r.enter(), Dir: r.cmd.Dir, Self: r.cmd.Argv[0] == stage.NameProbe}
 	ended, err := r.ses.anchor.run(start, theirs[0], theirs[1])
 	for _, fd := range theirs {
 		_ = unix.Close(fd)
 	}
 	if err != nil {
 		c.close()
+		r.leave()
 		r.unwatch()
 		return err
 	}
@@ -162,6 +163,7 @@ func (r *Run) supervise(ended <-chan *stage.Exit) {
 	var out Outcome
 	end, err := r.await(ended, &out, func() { r.note(&out, r.lookAfter()) })
 	r.out.finish(&r.s.buffers)
+	r.leave()
 	r.note(&out, r.unwatch())
 	switch {
 	case err != nil:

@@ -82,6 +82,8 @@ type Command struct {
 	Spool          bool                               // what MaxOutput cuts out is kept on disk for [Run.Output]
 	Progress       func(lastLine string, bytes int64) // at most once a second, from one goroutine; may be nil
 	ExtraWrite     []string                           // more writable places, real paths that exist
+	Network        Network                            // what can be reached
+	CallID         string                             // for the gateway
 }
 
 // Outcome is how a command ended.
@@ -119,6 +121,9 @@ type Sandbox struct {
 
 	oom   oomCounter
 	watch watch // after what commands must not leave behind
+
+	gates   sync.WaitGroup // gateways of sessions that may not all be gone, and what is exposed
+	exposed exposed
 
 	mu       sync.Mutex
 	closed   bool
@@ -171,6 +176,9 @@ func (s *Sandbox) check(cmd *Command) error {
 		if !clean(p) {
 			return fmt.Errorf("sandbox: %q is not an absolute, clean path below /", p)
 		}
+	}
+	if err := cmd.Network.check(); err != nil {
+		return err
 	}
 	if cmd.Timeout <= 0 || cmd.Timeout > s.cfg.MaxTimeout {
 		cmd.Timeout = s.cfg.MaxTimeout

@@ -25,6 +25,7 @@ type session struct {
 	single bool          // for one command only
 	ready  chan struct{} // closed when anchor or err is set
 	anchor *anchor
+	gate   Gateway // nil = it needs none
 	err    error
 	places []place // what the view was made of
 	policy Policy
@@ -51,7 +52,7 @@ const lookEvery = 100 * time.Millisecond
 // there is none or the folders it was made of were exchanged.
 func (s *Sandbox) acquire(ctx context.Context, cmd Command) (*session, error) {
 	single := !s.Confined() || len(cmd.ExtraWrite) > 0
-	key := strings.Join([]string{cmd.Session, cmd.Scratch}, "\x00")
+	key := strings.Join([]string{cmd.Session, cmd.Scratch, cmd.Network.key()}, "\x00")
 	readOnly := s.policy.readOnly(cmd.ExtraWrite)
 	s.mu.Lock()
 	if s.closed {
@@ -213,9 +214,22 @@ func (s *Sandbox) start(ses *session, cmd Command) {
 	if err == nil {
 		a, err = startAnchor(s.setup(policy, cmd))
 	}
+	var g Gateway
+	if err == nil {
+		if g, err = s.open(cmd.Network, a); err != nil {
+			a.close()
+			err = &UnavailableError{Step: "serve the network", Cause: err}
+		}
+	}
+	if err == nil && s.Confined() && cmd.Network.Mode != NetworkHost {
+		s.exposed.once.Do(s.expose)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ses.anchor, ses.err, ses.places, ses.policy, ses.looked = a, err, places, policy, time.Now()
+	if g != nil {
+		s.gates.Go(func() { s.shut(a, g) })
+	}
+	ses.anchor, ses.gate, ses.err, ses.places, ses.policy, ses.looked = a, g, err, places, policy, time.Now()
 	close(ses.ready)
 	if err != nil || ses.uses == 0 {
 		s.retire(ses)
@@ -235,6 +249,7 @@ func (s *Sandbox) setup(p Policy, cmd Command) *stage.Setup {
 	if !m.Open {
 		m.Mounts = p.everywhere().plan(cmd.Scratch, cmd.ExtraWrite)
 	}
+	s.network(m, cmd.Network)
 	return m
 }
 
@@ -264,10 +279,21 @@ func lookAt(p Policy, cmd Command) ([]place, error) {
 	return out, nil
 }
 
+// shut ends a gateway when its session has ended.
+func (s *Sandbox) shut(a *anchor, g Gateway) {
+	a.wait()
+	if err := g.Close(); err != nil {
+		s.log.Warn("the network of a session did not end as it should", "error", err)
+	}
+}
+
 // Close ends every command and every anchor, and waits for them to be gone.
 func (s *Sandbox) Close() error {
 	s.mu.Lock()
 	s.closed = true
+	for _, l := range s.exposed.list {
+		_ = l.Close()
+	}
 	all := make([]*session, 0, len(s.live))
 	for ses := range s.live {
 		if ses.idle != nil {
@@ -282,5 +308,6 @@ func (s *Sandbox) Close() error {
 			ses.anchor.close()
 		}
 	}
+	s.gates.Wait()
 	return nil
 }

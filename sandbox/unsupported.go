@@ -5,6 +5,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"net"
 	"runtime"
 
 	"github.com/zeph-tools/zeph-mcp-tools/sandbox/stage"
@@ -16,7 +17,11 @@ type watch struct{}
 // anchor does not exist here: no other kernel has the walls.
 type anchor struct{}
 
-func (*anchor) close()      {}
+func (*anchor) close() {}
+func (*anchor) wait()  {}
+
+func (*anchor) dial(int) (net.Conn, error) { return nil, errRetired }
+
 func (*anchor) ended() bool { return true }
 
 func startAnchor(*stage.Setup) (*anchor, error) {
@@ -35,3 +40,7 @@ func (*Sandbox) tryWalls(context.Context) (Report, error) {
 type capture struct{ output }
 
 func (*Run) launch() error { return errRetired }
+
+func (*Sandbox) network(*stage.Setup, Network) {}
+
+func (*Sandbox) open(Network, *anchor) (Gateway, error) { return nil, errRetired }

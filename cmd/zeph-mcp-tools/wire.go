@@ -53,9 +53,10 @@ type judge struct {
 
 	// late is what tools report to once calls run.
 	late struct {
-		status func(context.Context) session.Status
-		hop    func(egress.Event)
-		ended  func(bash.RunRecord)
+		status    func(context.Context) session.Status
+		hop       func(egress.Event)
+		connected func(egress.Connection)
+		ended     func(bash.RunRecord)
 	}
 }
 
@@ -119,7 +120,7 @@ func (j *judge) places() error {
 		Git:         j.workspace.Repositories(),
 		LookSecrets: j.workspace.Secrets, LookReadOnly: readOnly, LookIn: j.workspace.ProtectedIn,
 	}
-	j.sandbox, err = sandbox.New(j.cfg.Tools.Sandbox, p, j.log)
+	j.sandbox, err = sandbox.New(j.cfg.Tools.Sandbox.Config, p, j.log)
 	return err
 }
 
@@ -133,8 +134,18 @@ func (j *judge) tools(policy *egress.Policy) error {
 	}
 	ws, cfg := j.workspace, j.cfg
 	client := egress.NewClient(policy, cfg.Egress(), j.hop)
-	var err error
-	if j.bash, err = bash.New(cfg.Bash(), shellast.New(ws, shellast.Options{}), j.sandbox, ws, j.ended); err != nil {
+	box := cfg.Tools.Sandbox
+	rules, err := egress.ParseRules(box.AllowDomains)
+	if err != nil {
+		return err
+	}
+	ast := shellast.New(ws, shellast.Options{
+		AllowHostNetwork: box.AllowHostNetwork, AllowAnyHost: box.AllowAnyHost, Network: box.Network.String(), Opens: rules.Covers,
+	})
+	out := bash.Outside{Mode: box.Network, Hosts: box.AllowDomains, Open: func(r *egress.Rules) (sandbox.Gateway, error) {
+		return egress.NewProxy(policy, r, j.connected)
+	}}
+	if j.bash, err = bash.New(cfg.Bash(), ast, j.sandbox, ws, out, j.ended); err != nil {
 		return err
 	}
 	add(j.bash, nil)
@@ -167,6 +178,12 @@ func (j *judge) hop(e egress.Event) {
 	}
 }
 
+func (j *judge) connected(c egress.Connection) {
+	if j.late.connected != nil {
+		j.late.connected(c)
+	}
+}
+
 func (j *judge) ended(r bash.RunRecord) {
 	if j.late.ended != nil {
 		j.late.ended(r)
@@ -187,7 +204,7 @@ func (j *judge) gates(policy *egress.Policy) error {
 	var err error
 	j.chain, err = standard.Chain(gateConfig(j.cfg), standard.Deps{
 		Tools: names, Roots: j.workspace.Roots(), Egress: policy,
-		Posture: command.Posture{Confined: j.sandbox.Confined(), PIDNamespace: j.sandbox.Confined()},
+		Posture: command.Posture{Confined: j.sandbox.Confined() && j.cfg.Tools.Sandbox.Network == sandbox.NetworkOff, PIDNamespace: j.sandbox.Confined()},
 	})
 	return err
 }
@@ -223,7 +240,8 @@ func (f *flags) engine(s streams) (*engine, error) {
 		return nil, err
 	}
 	j.late.status = e.status
-	j.late.hop = e.recordHop
+	j.late.hop = func(ev egress.Event) { e.recordEvent("egress", ev) }
+	j.late.connected = func(c egress.Connection) { e.recordEvent("connection", c) }
 	j.late.ended = e.recordEnd
 	e.pipeline, err = pipeline.New(pipeline.Options{
 		Tools: j.registry, Chain: j.chain, Approvals: e.approvals, Audit: e.audit, Redact: redact.New(),
@@ -235,15 +253,15 @@ func (f *flags) engine(s streams) (*engine, error) {
 	return e, nil
 }
 
-// recordHop writes one outbound connection to the audit log.
-func (e *engine) recordHop(ev egress.Event) {
+// recordEvent writes one outbound connection to the audit log.
+func (e *engine) recordEvent(kind string, ev any) {
 	var fields map[string]any
 	b, err := json.Marshal(ev)
 	if err == nil {
 		err = json.Unmarshal(b, &fields)
 	}
 	if err == nil {
-		err = e.audit.Event("egress", fields)
+		err = e.audit.Event(kind, fields)
 	}
 	if err != nil {
 		e.log.Error("audit log lost a connection", "error", err)
@@ -297,7 +315,7 @@ func (e *engine) status(ctx context.Context) session.Status {
 		st.Tools = append(st.Tools, t.Name)
 	}
 	r := e.sandbox.Probe(ctx)
-	st.Sandbox = session.Sandbox{Mode: r.Mode, Level: r.Level, Network: "off", Missing: r.Missing}
+	st.Sandbox = session.Sandbox{Mode: r.Mode, Level: r.Level, Network: e.cfg.Tools.Sandbox.Network.String(), Missing: r.Missing}
 	if !e.sandbox.Confined() {
 		st.Sandbox.Network = "host"
 	}

@@ -96,7 +96,40 @@ func (g *Gate) Check(_ context.Context, c call.Call) (gates.Decision, error) {
 	best := slices.MinFunc(found, func(a, b finding) int {
 		return cmp.Or(cmp.Compare(a.Verdict, b.Verdict), cmp.Compare(a.pos.Line, b.pos.Line), cmp.Compare(a.pos.Column, b.pos.Column))
 	})
+	if best.Verdict == gates.Confirm {
+		best.Reason, best.Kind = together(found, best)
+	}
 	return best.Decision, nil
+}
+
+// maxReasons is how many are told at once; the whole command is shown beside
+// them.
+const maxReasons = 6
+
+// together is what a person is told when several things ask, the first one
+// first, and what their leave for a session would cover: all of it, or nothing
+// when a part of it cannot be covered. A leave for one of them is none for the
+// call.
+func together(found []finding, first finding) (reason, kind string) {
+	reasons, kinds := []string{first.Reason}, []string{first.Kind}
+	for _, f := range found {
+		if f.Verdict != gates.Confirm {
+			continue
+		}
+		if !slices.Contains(reasons, f.Reason) {
+			reasons = append(reasons, f.Reason)
+		}
+		kinds = append(kinds, f.Kind)
+	}
+	if more := len(reasons) - maxReasons; more > 0 {
+		reasons = append(reasons[:maxReasons], fmt.Sprintf("and %d more", more))
+	}
+	slices.Sort(kinds)
+	kinds = slices.Compact(kinds)
+	if kinds[0] == "" {
+		return strings.Join(reasons, "; "), ""
+	}
+	return strings.Join(reasons, "; "), strings.Join(kinds, "; ")
 }
 
 func deny(pos call.Pos, code, reason, suggestion string) finding {

@@ -156,8 +156,20 @@ func TestReasons(t *testing.T) {
 			Verdict: gates.Confirm, Code: "confirm_pattern", Reason: "this push (-f) rewrites or deletes what others have: «git push -f origin x» at 1:1",
 			Suggestion: "push a new branch instead", Kind: "confirm_pattern git push",
 		}},
+		{"rm f; git push -f origin x; rm f", gates.Decision{
+			Verdict: gates.Confirm, Code: "confirm_pattern", Reason: "rm deletes what cannot be got back: «rm f» at 1:1; " +
+				"this push (-f) rewrites or deletes what others have: «git push -f origin x» at 1:7; rm deletes what cannot be got back: «rm f» at 1:29",
+			Suggestion: "move the file aside instead of deleting it", Kind: "confirm_pattern git push; confirm_pattern rm",
+		}},
+		{"rm a; rm b; rm c; rm d; rm e; rm f; rm g; $x", gates.Decision{
+			Verdict: gates.Confirm, Code: "confirm_pattern", Reason: "rm deletes what cannot be got back: «rm a» at 1:1; rm deletes what cannot be got back: «rm b» at 1:7; " +
+				"rm deletes what cannot be got back: «rm c» at 1:13; rm deletes what cannot be got back: «rm d» at 1:19; " +
+				"rm deletes what cannot be got back: «rm e» at 1:25; rm deletes what cannot be got back: «rm f» at 1:31; and 2 more",
+			Suggestion: "move the file aside instead of deleting it",
+		}},
 		{"ls; \"$(cat x)\" y", gates.Decision{
-			Verdict: gates.Confirm, Code: "unresolved_command", Reason: "the command word is not known before it runs: «\"$(cat x)\"» at 1:5",
+			Verdict: gates.Confirm, Code: "unresolved_command", Reason: "the command word is not known before it runs: «\"$(cat x)\"» at 1:5; " +
+				"the command runs as code what comes out of the construct $( ) «$(cat x)» at 1:6",
 			Suggestion: "write the command out literally",
 		}},
 	} {
@@ -168,6 +180,22 @@ func TestReasons(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// Leave for one host is none for two.
+func TestKindOfLoosening(t *testing.T) {
+	t.Parallel()
+	kind := func(req shellast.Request) string {
+		return check(t, command.Default(), command.Posture{Confined: true, PIDNamespace: true}, req).Kind
+	}
+	one := kind(shellast.Request{Command: "ls", AllowDomains: []string{"a.example"}})
+	two := kind(shellast.Request{Command: "ls", AllowDomains: []string{"b.example", "a.example"}})
+	if one != "loosening allow_domains a.example" || two != "loosening allow_domains a.example; loosening allow_domains b.example" {
+		t.Errorf("%q and %q", one, two)
+	}
+	if k := kind(shellast.Request{Command: "ls; $x", AllowDomains: []string{"a.example"}}); k != "" {
+		t.Errorf("%q covers what nobody knows", k)
 	}
 }
 

@@ -10,6 +10,9 @@ import (
 // loosening lists what the request asks for beyond the base policy.
 func (a *Analyzer) loosening(f *call.Facts, req Request) {
 	for _, d := range req.AllowDomains {
+		if a.opens(d) {
+			continue
+		}
 		never := ""
 		if !a.opt.AllowAnyHost {
 			never = specialHost(d)
@@ -21,11 +24,11 @@ func (a *Analyzer) loosening(f *call.Facts, req Request) {
 			f.Loosening = append(f.Loosening, l)
 		}
 	}
-	switch req.Network {
-	case "", "off":
-	case "proxy":
+	switch {
+	case networkRank(req.Network) >= 0 && networkRank(req.Network) <= networkRank(a.opt.Network):
+	case req.Network == "proxy":
 		f.Loosening = append(f.Loosening, call.Loosening{Field: "network", Value: req.Network})
-	case "host":
+	case req.Network == "host":
 		l := call.Loosening{Field: "network", Value: req.Network}
 		if !a.opt.AllowHostNetwork {
 			l.Never = "the host's network is for the operator to open"
@@ -34,6 +37,30 @@ func (a *Analyzer) loosening(f *call.Facts, req Request) {
 	default:
 		f.Loosening = append(f.Loosening, call.Loosening{Field: "network", Value: req.Network, Never: "no such network mode"})
 	}
+}
+
+// opens reports whether every call reaches a domain.
+func (a *Analyzer) opens(domain string) bool {
+	switch a.opt.Network {
+	case "host":
+		return true
+	case "proxy":
+		return a.opt.Opens != nil && a.opt.Opens(domain)
+	}
+	return false
+}
+
+// networkRank orders the network modes by how much they are; -1 is no mode.
+func networkRank(mode string) int {
+	switch mode {
+	case "", "off":
+		return 0
+	case "proxy":
+		return 1
+	case "host":
+		return 2
+	}
+	return -1
 }
 
 func (a *Analyzer) allowWrite(cwd, text string) (call.Loosening, bool) {

@@ -47,6 +47,10 @@ type Resolver interface {
 type Options struct {
 	AllowHostNetwork bool // network = "host" may be asked for
 	AllowAnyHost     bool // allow_domains may name addresses and special-use names
+	// Network is what calls have that say nothing: "" and "off", "proxy", "host".
+	// Opens reports whether a host is reached there; nil = none is.
+	Network string
+	Opens   func(domain string) bool
 }
 
 // Request is one command to read.

@@ -23,6 +23,7 @@ type anchor struct {
 	conn
 	setup *Setup
 	rules int     // Landlock ruleset
+	made  []int   // sockets to be handed out
 	bound uintptr // capabilities each thread has to take out of its bounding set itself
 	null  int     // /dev/null, every command's input
 
@@ -72,7 +73,7 @@ func serve() {
 	}
 	go a.reap()
 	go a.hardenLimits()
-	a.send(&Ready{LandlockABI: abi})
+	a.handOut(&Ready{LandlockABI: abi}, a.made)
 	for range startingThreads {
 		go a.standBy()
 	}
@@ -95,7 +96,7 @@ func (a *anchor) prepare() (uint32, error) {
 		}
 		return 0, a.openNull()
 	}
-	if err := loopback(); err != nil {
+	if err := a.network(); err != nil {
 		return 0, err
 	}
 	b := builder{setup: a.setup}
@@ -198,6 +199,8 @@ func (a *anchor) takeStart(buf, oob []byte, t tag, step string, unfit error) {
 			return
 		case *Stop:
 			go a.stop(m) // on a thread that is not held up
+		case *Connect:
+			a.newSocket(m)
 		default:
 			unix.Exit(1)
 		}

@@ -23,7 +23,21 @@ func (c *conn) leave() {
 
 // send writes one frame. When the other end is gone there is nobody left to
 // work for.
-func (c *conn) send(m Message) {
+func (c *conn) send(m Message) { c.sendWith(m, nil) }
+
+// handOut writes one frame with descriptors, which are the other end's then.
+func (c *conn) handOut(m Message, fds []int) {
+	var oob []byte
+	if len(fds) > 0 {
+		oob = unix.UnixRights(fds...)
+	}
+	c.sendWith(m, oob)
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+}
+
+func (c *conn) sendWith(m Message, oob []byte) {
 	b, err := Encode(m)
 	if err != nil {
 		unix.Exit(1)
@@ -31,7 +45,7 @@ func (c *conn) send(m Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
-		err := unix.Sendmsg(c.fd, b, nil, nil, unix.MSG_NOSIGNAL)
+		err := unix.Sendmsg(c.fd, b, oob, nil, unix.MSG_NOSIGNAL)
 		if err == nil {
 			return
 		}

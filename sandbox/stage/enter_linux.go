@@ -17,7 +17,11 @@ func init() { //nolint:gochecknoinits // a stage replaces main
 	}
 	switch os.Args[0] {
 	case NameLaunch:
-		launch(len(os.Args) > 1 && os.Args[1] == ModeOpen)
+		mode := ""
+		if len(os.Args) > 1 {
+			mode = os.Args[1]
+		}
+		launch(mode)
 	case NameAnchor:
 		serve()
 	case NameProbe:
@@ -31,7 +35,7 @@ func init() { //nolint:gochecknoinits // a stage replaces main
 // launch starts the anchor as a child of this process's own parent and ends.
 // It exists so that the namespaces are made from a process with little memory:
 // the kernel copies the page tables of whoever makes a user namespace.
-func launch(open bool) {
+func launch(mode string) {
 	c := conn{fd: ControlFD}
 	// Nothing else the server or its parents had open goes further.
 	if err := unix.CloseRange(ControlFD+1, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
@@ -43,16 +47,19 @@ func launch(open bool) {
 		Files: []uintptr{0, 1, 2, ControlFD},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_PARENT},
 	}
-	if !open {
+	if mode != ModeOpen {
 		// The anchor and what it runs are the first to go when memory is short.
 		_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 		uid, gid := os.Getuid(), os.Getgid()
 		attr.Sys.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID |
-			unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+			unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+		if mode != ModeHostNetwork {
+			attr.Sys.Cloneflags |= unix.CLONE_NEWNET
+		}
 		attr.Sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		attr.Sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
 		attr.Sys.AmbientCaps = []uintptr{
-			unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_SYS_PTRACE, unix.CAP_KILL,
+			unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SETPCAP, unix.CAP_SYS_PTRACE, unix.CAP_KILL,
 		}
 	}
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{NameAnchor}, attr)

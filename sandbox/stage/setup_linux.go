@@ -89,6 +89,8 @@ func opName(o Op) string {
 		return "protect"
 	case OpMask, OpMaskHold:
 		return "mask"
+	case OpNames:
+		return "name the name server in"
 	case OpUnset:
 	}
 	return "place"
@@ -179,6 +181,8 @@ func (b *builder) place(i int, m Mount) error {
 		return b.mask(m.Path)
 	case OpMaskHold:
 		return b.empty(m.Path, "mode=0711")
+	case OpNames:
+		return b.nameServer(m.Path)
 	case OpUnset:
 	}
 	return unix.EINVAL
@@ -330,21 +334,6 @@ func (b *builder) devices(fds map[string]int) error {
 		return at("make mask", err)
 	}
 	return at("make mask", os.WriteFile(b.masks+"/file", nil, 0))
-}
-
-// loopback brings the only network interface up.
-func loopback() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return at("open a socket", err)
-	}
-	defer unix.Close(fd) //nolint:errcheck // nothing was written through it
-	req, err := unix.NewIfreq("lo")
-	if err != nil {
-		return at("bring loopback up", err)
-	}
-	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	return at("bring loopback up", unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, req))
 }
 
 // deafen makes the anchor ignore every signal a process inside could send it.

@@ -21,5 +21,9 @@ const (
 // keeps track of what it started.
 const ModeOpen = "open"
 
+// ModeHostNetwork is the launcher's argument for an anchor that stays in the
+// host's network.
+const ModeHostNetwork = "host-network"
+
 // ControlFD is the descriptor of the control socket in a launcher and anchor.
 const ControlFD = 3

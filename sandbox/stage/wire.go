@@ -28,6 +28,7 @@ const (
 	OpReadOnly    // Path cannot be changed
 	OpMask        // Path cannot be read
 	OpMaskHold    // Path cannot be read but holds a writable place below
+	OpNames       // Path is a file that names the session's own name server
 )
 
 // Mount is one operation on the file system of a session.
@@ -37,15 +38,25 @@ type Mount struct {
 	Source string // of OpWrite; "" = Path
 }
 
+// Socket is one that is made in the session's network and handed out.
+type Socket struct {
+	Datagrams bool // for datagrams, and bound; else a listener
+	Anywhere  bool // at every address; else 127.0.0.1
+	Port      uint16
+}
+
 // Setup tells an anchor what walls to build. It is the first frame.
 type Setup struct {
 	Open        bool // no walls: only keep track of processes
+	HostNetwork bool // the network is the host's
+	Names       bool // 198.18.0.0/15 leads to the session itself
 	UnixSockets bool // AF_UNIX sockets may be made
 	NoFile      uint64
 	FileSize    uint64
 	Processes   uint64
 	TmpfsBytes  uint64
 	Mounts      []Mount
+	Sockets     []Socket // handed out with [Ready], in this order
 }
 
 // Launched is the launcher's last word.
@@ -74,6 +85,15 @@ type Start struct {
 type Stop struct {
 	ID      uint64
 	GraceMS uint32
+}
+
+// Connect asks for a socket of the session's network that is not connected yet.
+type Connect struct{ ID uint64 }
+
+// Connected answers [Connect]. The socket comes with it unless Errno is set.
+type Connected struct {
+	ID    uint64
+	Errno uint32
 }
 
 // Exit is the end of a command. When Step is set it was never started.
@@ -147,6 +167,10 @@ func blank(kind byte) Message {
 		return &Stop{}
 	case 7:
 		return &Exit{}
+	case 10:
+		return &Connect{}
+	case 11:
+		return &Connected{}
 	}
 	return nil
 }
@@ -159,8 +183,13 @@ func (*Start) kind() byte    { return 5 }
 func (*Stop) kind() byte     { return 6 }
 func (*Exit) kind() byte     { return 7 }
 
+func (*Connect) kind() byte   { return 10 }
+func (*Connected) kind() byte { return 11 }
+
 func (m *Setup) put(w *writer) {
 	w.flag(m.Open)
+	w.flag(m.HostNetwork)
+	w.flag(m.Names)
 	w.flag(m.UnixSockets)
 	w.u64(m.NoFile)
 	w.u64(m.FileSize)
@@ -172,21 +201,44 @@ func (m *Setup) put(w *writer) {
 		w.text(x.Path)
 		w.text(x.Source)
 	}
+	w.u32(uint32(len(m.Sockets)))
+	for _, x := range m.Sockets {
+		w.flag(x.Datagrams)
+		w.flag(x.Anywhere)
+		w.u32(uint32(x.Port))
+	}
 }
 
 func (m *Setup) get(r *reader) {
-	m.Open, m.UnixSockets = r.flag(), r.flag()
+	m.Open, m.HostNetwork, m.Names, m.UnixSockets = r.flag(), r.flag(), r.flag(), r.flag()
 	m.NoFile, m.FileSize, m.Processes, m.TmpfsBytes = r.u64(), r.u64(), r.u64(), r.u64()
 	n := r.count(9)
 	m.Mounts = make([]Mount, 0, n)
 	for range n {
 		x := Mount{Op: Op(r.byte()), Path: r.text(), Source: r.text()}
-		if x.Op == OpUnset || x.Op > OpMaskHold {
+		if x.Op == OpUnset || x.Op > OpNames {
 			r.bad = true
 		}
 		m.Mounts = append(m.Mounts, x)
 	}
+	for range r.count(6) {
+		x := Socket{Datagrams: r.flag(), Anywhere: r.flag()}
+		port := r.u32()
+		if x.Port = uint16(port); port > 65535 {
+			r.bad = true
+		}
+		m.Sockets = append(m.Sockets, x)
+	}
 }
+
+func (m *Connect) put(w *writer) { w.u64(m.ID) }
+func (m *Connect) get(r *reader) { m.ID = r.u64() }
+
+func (m *Connected) put(w *writer) {
+	w.u64(m.ID)
+	w.u32(m.Errno)
+}
+func (m *Connected) get(r *reader) { m.ID, m.Errno = r.u64(), r.u32() }
 
 func (m *Launched) put(w *writer) { w.u32(m.PID) }
 func (m *Launched) get(r *reader) { m.PID = r.u32() }

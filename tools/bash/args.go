@@ -103,6 +103,9 @@ func (a args) check(cfg Config) error {
 	if err := checkEnv("_meta zeph/skill_env", a.SkillEnv); err != nil {
 		return err
 	}
+	if err := a.checkNetwork(); err != nil {
+		return err
+	}
 	if most := cfg.MaxTimeout.Milliseconds(); a.TimeoutMS > most {
 		return call.ArgError("timeout_ms", fmt.Sprintf("%d is more than the %d allowed here", a.TimeoutMS, most),
 			"do the work in shorter steps")

@@ -41,14 +41,15 @@ type Tool struct {
 	box *sandbox.Sandbox
 	ws  *workspace.Workspace
 	env map[string]string // what every command's starts from
+	out Outside
 
 	runs *runs
 }
 
-// New returns the bash tool. Every dependency is required. ended is told of
-// every background run's end, from a goroutine of that run.
+// New returns the bash tool. Every dependency is required; out may be zero.
+// ended is told of every background run's end, from a goroutine of that run.
 func New(
-	cfg Config, ast *shellast.Analyzer, box *sandbox.Sandbox, ws *workspace.Workspace, ended func(RunRecord),
+	cfg Config, ast *shellast.Analyzer, box *sandbox.Sandbox, ws *workspace.Workspace, out Outside, ended func(RunRecord),
 ) (*Tool, error) {
 	if ast == nil || box == nil || ws == nil || ended == nil {
 		return nil, errors.New("bash: the analyzer, the sandbox, the workspace and the record of ends are required")
@@ -65,7 +66,8 @@ func New(
 		cacheDir = box.CacheDir()
 	}
 	return &Tool{
-		cfg: cfg, ast: ast, box: box, ws: ws, env: cfg.base(os.Environ(), cacheDir), runs: newRuns(cfg.MaxBackgroundRuns, ended),
+		cfg: cfg, ast: ast, box: box, ws: ws, env: cfg.base(os.Environ(), cacheDir), out: out,
+		runs: newRuns(cfg.MaxBackgroundRuns, ended),
 	}, nil
 }
 
@@ -79,11 +81,11 @@ func (t *Tool) Close() { t.runs.close() }
 // Spec implements tools.Tool.
 func (t *Tool) Spec() call.Spec {
 	open := call.No
-	if !t.box.Confined() {
+	if !t.box.Confined() || t.out.Mode != sandbox.NetworkOff {
 		open = call.Yes
 	}
 	return call.Spec{
-		Name: "bash", Title: "Run command", Description: strings.TrimSpace(description),
+		Name: "bash", Title: "Run command", Description: strings.TrimSpace(description) + t.out.says(),
 		Input: json.RawMessage(inputSchema), Output: json.RawMessage(outputSchema),
 		Effect: call.RunsCommands, Confirm: call.ConfirmByPolicy, Destructive: call.Yes, Idempotent: call.No, SkillEnv: true,
 		OpenWorld: open, Cacheable: call.No, Speculatable: call.No, Retryable: call.No,
@@ -116,6 +118,9 @@ func (t *Tool) Facts(raw json.RawMessage) (call.Facts, error) {
 		// What a person permits is the real path, and that is what is opened.
 		req.AllowWrite = t.real(f.Cwd.Path, a.AllowWrite)
 		f = t.ast.Analyze(req)
+	}
+	if err := checkDomains(a.AllowDomains, f.Loosening); err != nil {
+		return call.Facts{}, err
 	}
 	f.Env, f.ExecEnv = set.attribute(f.Env), set.name
 	if a.Background {
@@ -284,10 +289,11 @@ func (t *Tool) command(a args, auth gates.Authorized) (sandbox.Command, setting,
 	if err != nil {
 		return sandbox.Command{}, set, err
 	}
-	if len(a.AllowDomains) > 0 || a.Network != "" && a.Network != "off" {
-		return sandbox.Command{}, set, call.Failure("not_available",
-			"commands have no network in this version, whatever was permitted",
-			"get what is needed with fetch, then run the command on the file without network and allow_domains")
+	var network sandbox.Network // without walls there is nothing to open
+	if t.box.Confined() {
+		if network, err = t.out.network(a); err != nil {
+			return sandbox.Command{}, set, err
+		}
 	}
 	extra, err := extraWrite(facts)
 	if err != nil {
@@ -303,7 +309,8 @@ func (t *Tool) command(a args, auth gates.Authorized) (sandbox.Command, setting,
 	cmd := sandbox.Command{
 		Session: auth.Session(), Scratch: scratch,
 		Argv: []string{shell(), "--noprofile", "--norc", "-c", a.Command},
-		Dir:  facts.Cwd.Path, Env: environment(t.env, set.vars), ExtraWrite: extra,
+		Dir:  facts.Cwd.Path, Env: t.environment(network.Mode, set.vars), ExtraWrite: extra,
+		Network: network, CallID: auth.CallID(),
 		Timeout:   a.timeout(t.cfg, limits.Timeout),
 		MaxOutput: t.page(limits), Spool: true,
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
+	"github.com/zeph-tools/zeph-mcp-tools/egress"
 	"github.com/zeph-tools/zeph-mcp-tools/gates"
 	"github.com/zeph-tools/zeph-mcp-tools/internal/shellast"
 	"github.com/zeph-tools/zeph-mcp-tools/internal/workspace"
@@ -54,6 +55,11 @@ func (w *world) ended(r bash.RunRecord) {
 
 func newWorld(t *testing.T, change func(*bash.Config, *sandbox.Config), adapt ...func(*sandbox.Policy)) *world {
 	t.Helper()
+	return newWorldIn(t, bash.Outside{}, change)
+}
+
+func newWorldIn(t *testing.T, out bash.Outside, change func(*bash.Config, *sandbox.Config)) *world {
+	t.Helper()
 	// A test's own folder is below /tmp, which is private inside.
 	base, err := os.MkdirTemp("/var/tmp", "zeph-bash-") //nolint:usetesting // see above
 	if err != nil {
@@ -88,7 +94,12 @@ func newWorld(t *testing.T, change func(*bash.Config, *sandbox.Config), adapt ..
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.box.Close() })
-	tool, err := bash.New(cfg, shellast.New(ws, shellast.Options{}), w.box, ws, w.ended)
+	rules, err := egress.ParseRules(out.Hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast := shellast.New(ws, shellast.Options{Network: out.Mode.String(), Opens: rules.Covers})
+	tool, err := bash.New(cfg, ast, w.box, ws, out, w.ended)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +414,7 @@ func TestUnconfinedSaysSo(t *testing.T) {
 
 func TestNewRefusesNil(t *testing.T) {
 	t.Parallel()
-	if _, err := bash.New(bash.Default(), nil, nil, nil, nil); err == nil {
+	if _, err := bash.New(bash.Default(), nil, nil, nil, bash.Outside{}, nil); err == nil {
 		t.Error("a tool without a sandbox was made")
 	}
 }

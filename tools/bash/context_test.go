@@ -223,7 +223,7 @@ func TestEnvironmentsAreCheckedAtStart(t *testing.T) {
 	} {
 		cfg := bash.Default()
 		cfg.Execution.Environments = []bash.Environment{{Name: "first", Cwd: "."}, {Name: "second", Cwd: cwd}}
-		_, err := bash.New(cfg, shellast.New(ws, shellast.Options{}), w.box, ws, w.ended)
+		_, err := bash.New(cfg, shellast.New(ws, shellast.Options{}), w.box, ws, bash.Outside{}, w.ended)
 		switch {
 		case want == "":
 			if err != nil {
@@ -235,7 +235,7 @@ func TestEnvironmentsAreCheckedAtStart(t *testing.T) {
 	}
 	cfg := bash.Default()
 	cfg.Execution.DefaultEnv = "none"
-	if _, err := bash.New(cfg, shellast.New(ws, shellast.Options{}), w.box, ws, w.ended); err == nil || !strings.Contains(err.Error(), `execution.default_env: there is no environment "none"`) {
+	if _, err := bash.New(cfg, shellast.New(ws, shellast.Options{}), w.box, ws, bash.Outside{}, w.ended); err == nil || !strings.Contains(err.Error(), `execution.default_env: there is no environment "none"`) {
 		t.Errorf("an unknown default: %v", err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/zeph-tools/zeph-mcp-tools/sandbox"
 )
 
 // dropped are variables that make a shell run something on its own, or that
@@ -82,6 +84,17 @@ func plainLocale(all map[string]string) {
 	if upper := strings.ToUpper(locale); strings.HasSuffix(upper, "UTF-8") || strings.HasSuffix(upper, "UTF8") {
 		all["LC_CTYPE"] = locale
 	}
+}
+
+// environment is the whole environment of a command in a network. The proxies
+// that the server itself was told of are reached from the host's only.
+func (t *Tool) environment(mode sandbox.NetworkMode, vars map[string]variable) []string {
+	base := t.env
+	if t.box.Confined() && mode != sandbox.NetworkHost {
+		base = maps.Clone(base)
+		maps.DeleteFunc(base, func(name, _ string) bool { return isProxy(name) })
+	}
+	return environment(base, vars)
 }
 
 // environment is the whole environment of a command.

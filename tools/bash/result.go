@@ -39,12 +39,16 @@ type result struct {
 type confine struct {
 	Level      int                 `json:"level"`
 	Profile    string              `json:"profile"`
+	Network    string              `json:"network,omitempty"`    // when it is not off
 	Violations []sandbox.Violation `json:"violations,omitempty"` // what it was denied
 }
 
 // confinement tells how a command was confined, and what it was denied.
-func confinement(out sandbox.Outcome) confine {
+func confinement(out sandbox.Outcome, net sandbox.NetworkMode) confine {
 	c := confine{Level: out.Level, Profile: "workspace", Violations: out.Violations}
+	if net != sandbox.NetworkOff {
+		c.Network = net.String()
+	}
 	if out.Level == sandbox.LevelNone {
 		c.Profile = "unconfined"
 	}
@@ -60,7 +64,7 @@ func (j job) result(out sandbox.Outcome, r *run, running bool) (call.Result, err
 		Truncated:  out.Stdout.Truncated || out.Stderr.Truncated || out.Combined.Truncated,
 		DurationMS: out.Duration.Milliseconds(), Killed: out.Killed, Survivors: out.Survivors,
 		Cwd: j.cmd.Dir, Env: j.set.name,
-		Sandbox: confinement(out),
+		Sandbox: confinement(out, j.cmd.Network.Mode),
 	}
 	if !running {
 		code := out.ExitCode
