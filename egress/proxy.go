@@ -362,6 +362,7 @@ type attempt struct {
 
 	began time.Time
 	who   []caller
+	told  bool
 }
 
 func (p *Proxy) from(to net.Addr, via Via, host string, port int) *attempt {
@@ -403,22 +404,25 @@ func (p *Proxy) end(a *attempt, err error) {
 	a.Outcome, a.Code, a.Reason = Failed, "network", "the connection failed"
 	if r, ok := errors.AsType[*refusal](err); ok {
 		a.Outcome, a.Code, a.Reason = Blocked, r.code, r.reason
+		a.tell(r)
 	} else if e, ok := errors.AsType[*call.Error](err); ok {
 		a.Outcome, a.Code, a.Reason = outcomeOf(err), e.Code, e.Message
-	}
-	if a.Outcome == Blocked {
-		a.tell()
 	}
 	if a.Sent+a.Received > 0 || !p.repeated(a.Connection) {
 		p.report(a.Connection)
 	}
 }
 
-// tell lets the call know what it was denied. When several calls run and a
-// connection may be of each, each is told, and that it is not certain.
-func (a *attempt) tell() {
+// tell lets the call know what it was denied, before the client does: that may
+// be the last thing the call does. When several calls run and a connection may
+// be of each, each is told, and that it is not certain.
+func (a *attempt) tell(r *refusal) {
+	if a.told {
+		return
+	}
+	a.told = true
 	v := call.Violation{
-		Kind: call.ViolationNet, Op: "connect", Target: a.Host, Rule: ruleOf(a.Code), Source: call.SourceExact, Hint: a.Reason,
+		Kind: call.ViolationNet, Op: "connect", Target: a.Host, Rule: ruleOf(r.code), Source: call.SourceExact, Hint: r.reason,
 	}
 	if a.Port != 0 {
 		v.Target = net.JoinHostPort(a.Host, strconv.Itoa(a.Port))

@@ -119,8 +119,8 @@ func (p *Proxy) socks(s *spoken) {
 	host, port, err := readSocks(s)
 	a := p.from(s.LocalAddr(), ViaSOCKS, host, port)
 	if e, ok := errors.AsType[*socksError](err); ok {
-		_, _ = s.Write(socksAnswer(e.answer))
 		p.end(a, refuse(CodeProtocol, "%s", e.why))
+		_, _ = s.Write(socksAnswer(e.answer))
 		return
 	}
 	if err != nil {
@@ -216,10 +216,10 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		a.Host = shown(host)
 		err = p.forward(w, r, a, host, port)
 	}
+	p.end(a, err)
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		answerRefused(w, refused)
 	}
-	p.end(a, err)
 }
 
 // target is where a request goes.
@@ -279,8 +279,8 @@ func (p *Proxy) serveConnect(w http.ResponseWriter, r *http.Request, local net.A
 		return e
 	}
 	if err = errors.Join(err, c.SetDeadline(time.Time{})); err != nil {
-		_ = say(err)
 		p.end(a, err)
+		_ = say(err)
 		return
 	}
 	p.tunnel(r.Context(), client, a, host, port, say)

@@ -118,22 +118,31 @@ var errFull = errors.New("the connection has carried as much as one may")
 
 func (l *line) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
-	return l.count(&l.received, n, err)
-}
-
-func (l *line) Write(b []byte) (int, error) {
-	n, err := l.Conn.Write(b)
-	return l.count(&l.sent, n, err)
-}
-
-func (l *line) count(sum *atomic.Int64, n int, err error) (int, error) {
-	l.idle.Reset(maxIdle)
-	if sum.Add(int64(n)) > maxTransfer {
-		l.full.Store(true)
-		_ = l.Conn.Close()
-		return n, errFull
+	if l.count(&l.received, n) {
+		err = errFull
 	}
 	return n, err
+}
+
+// Write counts before it writes: the answer may be there before it returns.
+func (l *line) Write(b []byte) (int, error) {
+	if l.count(&l.sent, len(b)) {
+		return 0, errFull
+	}
+	n, err := l.Conn.Write(b)
+	l.sent.Add(int64(n - len(b)))
+	return n, err
+}
+
+// count reports whether the connection is full, and ends it then.
+func (l *line) count(sum *atomic.Int64, n int) bool {
+	l.idle.Reset(maxIdle)
+	if sum.Add(int64(n)) <= maxTransfer {
+		return false
+	}
+	l.full.Store(true)
+	_ = l.Conn.Close()
+	return true
 }
 
 // Close ends the connection for good.
@@ -223,8 +232,8 @@ func (p *Proxy) tunnel(ctx context.Context, client *spoken, a *attempt, host str
 	if port == 80 {
 		// What is spoken there is read, so that each request goes to this host.
 		if _, err := p.judge(host, port); err != nil {
+			p.end(a, err) // before the client knows, and may be gone
 			_ = ready(err)
-			p.end(a, err)
 			return
 		}
 		if ready(nil) == nil {
@@ -233,15 +242,26 @@ func (p *Proxy) tunnel(ctx context.Context, client *spoken, a *attempt, host str
 		return
 	}
 	out, err := p.dial(ctx, a, host, port)
-	if e := ready(err); err == nil && e != nil {
-		p.drop(out)
-		err = e
-	}
 	if err != nil {
+		p.end(a, err)
+		_ = ready(err)
+		return
+	}
+	if err = ready(nil); err != nil {
+		p.drop(out)
 		p.end(a, err)
 		return
 	}
-	err = p.relay(client, out, func(c *spoken) ([]byte, error) { return firstWord(ctx, c, host, port) })
+	err = p.relay(client, out, func(c *spoken) ([]byte, error) {
+		first, err := firstWord(ctx, c, host, port)
+		if r, ok := errors.AsType[*refusal](err); ok {
+			a.tell(r)
+			if len(first) > 0 {
+				_, _ = c.Write(alertDenied())
+			}
+		}
+		return first, err
+	})
 	if full := p.hangUp(a, out); full != nil {
 		err = full
 	}
@@ -265,11 +285,7 @@ func firstWord(ctx context.Context, c *spoken, host string, port int) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	err = h.check(host)
-	if err != nil {
-		_, _ = c.Write(alertDenied())
-	}
-	return h.raw, err
+	return h.raw, h.check(host)
 }
 
 // hearHello reads the client hello that has begun.

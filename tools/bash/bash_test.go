@@ -55,10 +55,12 @@ func (w *world) ended(r bash.RunRecord) {
 
 func newWorld(t *testing.T, change func(*bash.Config, *sandbox.Config), adapt ...func(*sandbox.Policy)) *world {
 	t.Helper()
-	return newWorldIn(t, bash.Outside{}, change)
+	return newWorldIn(t, bash.Outside{}, change, adapt...)
 }
 
-func newWorldIn(t *testing.T, out bash.Outside, change func(*bash.Config, *sandbox.Config)) *world {
+func newWorldIn(
+	t *testing.T, out bash.Outside, change func(*bash.Config, *sandbox.Config), adapt ...func(*sandbox.Policy),
+) *world {
 	t.Helper()
 	// A test's own folder is below /tmp, which is private inside.
 	base, err := os.MkdirTemp("/var/tmp", "zeph-bash-") //nolint:usetesting // see above

@@ -117,7 +117,7 @@ func bugCases() []bugCase {
 			has: map[string]any{"truncated": true, "next": 700.0},
 		},
 		{
-			id: "PR-11 no network says so", command: "git ls-remote https://example.invalid/x", text: `(.|\n)*exit code 128\n\[commands reach no host that was not allowed: get what is needed with fetch\]`,
+			id: "PR-11 no network says so", command: "git ls-remote https://example.invalid/x", text: `(.|\n)*exit code 128\n\[commands reach no host that was not allowed: name it in allow_domains, which asks a person, or get what is needed with fetch\]`,
 			has: map[string]any{"exit_code": 128.0},
 		},
 		{

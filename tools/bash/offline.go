@@ -7,7 +7,7 @@ import (
 )
 
 // noNetwork is the line about a network that a command missed.
-const noNetwork = "[commands reach no host that was not allowed: get what is needed with fetch]"
+const noNetwork = "[commands reach no host that was not allowed: name it in allow_domains, which asks a person, or get what is needed with fetch]"
 
 // missed reports whether a command that failed says it was for want of a
 // network. Nothing is decided by it.
