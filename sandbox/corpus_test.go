@@ -57,7 +57,7 @@ func access(on stage.Op) string {
 		return "write"
 	case stage.OpMask, stage.OpMaskHold, stage.OpEmpty:
 		return "nothing"
-	case stage.OpUnset, stage.OpKeep, stage.OpPin, stage.OpReadOnly:
+	case stage.OpUnset, stage.OpKeep, stage.OpPin, stage.OpReadOnly, stage.OpNames:
 	}
 	return "read"
 }
