@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 )
 
@@ -194,15 +196,7 @@ func alias(w *walker, st *state, c *cmd) output {
 		if !ok {
 			continue
 		}
-		v := a.cut(len(name) + 1)
-		w.program(st.clone(), closed(v), "alias")
-		w.funcs[name] = true
-		if v.known() {
-			if w.common.aliases == nil {
-				w.common.aliases = map[string][]string{}
-			}
-			w.common.aliases[name] = append(w.common.aliases[name], v.text())
-		}
+		w.alias(st, name, a.cut(len(name)+1))
 	}
 	return output{}
 }
@@ -223,6 +217,36 @@ func closed(x word) word {
 	return plain(x.text()+rest, x.pos)
 }
 
+// alias takes in what a word stands for from then on.
+func (w *walker) alias(st *state, name string, v word) {
+	w.program(st.clone(), closed(v), "alias")
+	w.funcs[name] = true
+	switch {
+	case !v.known():
+	case strings.Contains(v.text(), "\n") && strings.TrimSpace(v.text()) != "":
+		w.code(v.cons, v.src, "how bash reads an alias of several lines is not known before it runs", v.pos)
+	default:
+		if w.common.aliases == nil {
+			w.common.aliases = map[string][]string{}
+		}
+		w.common.aliases[name] = append(w.common.aliases[name], v.text())
+	}
+}
+
+// aliasElement judges an element of BASH_ALIASES: that is an alias too.
+func (w *walker) aliasElement(st *state, index syntax.ArithmExpr, v word) {
+	x, ok := index.(*syntax.Word)
+	if !ok {
+		w.program(st.clone(), v, "BASH_ALIASES")
+		return
+	}
+	if name := w.single(st, x); name.known() {
+		w.alias(st, name.text(), v)
+	} else {
+		w.code(v.cons, v.src, "the name of the alias is not known before it runs", v.pos)
+	}
+}
+
 // aliased judges what an alias makes of the words that follow it, and of what
 // it reads: on its own it was judged where it is defined.
 func (w *walker) aliased(st *state, c *cmd) {
@@ -235,10 +259,29 @@ func (w *walker) aliased(st *state, c *cmd) {
 	defer delete(w.common.calling, name)
 	for _, t := range texts {
 		if len(c.args) > 0 {
-			t += " " + joined(c.args).src
+			t += " " + joined(w.nextAlias(t, c.args)).src
 		}
 		w.reparse(st.clone(), t, c.pos, "alias")
 	}
+}
+
+// nextAlias replaces the word behind an alias that ends in a blank, which bash
+// takes for an alias as well.
+func (w *walker) nextAlias(text string, args []word) []word {
+	next := args[0].src
+	texts := w.common.aliases[next]
+	if len(texts) == 0 || w.common.calling[next] || strings.TrimRight(text, " \t") == text {
+		return args
+	}
+	if len(texts) > 1 {
+		w.code(nil, next, "it is an alias for more than one text", args[0].pos)
+	}
+	first := args[0]
+	first.src = texts[0]
+	if len(args) == 1 {
+		return []word{first}
+	}
+	return append([]word{first}, w.nextAlias(texts[0], args[1:])...)
 }
 
 func unsetNames(w *walker, st *state, c *cmd) output {
@@ -255,10 +298,27 @@ func unsetNames(w *walker, st *state, c *cmd) output {
 func readNames(w *walker, st *state, c *cmd) output {
 	p := newGrammar("-a -d -i -n -N -p -t -u posix").split(c.args)
 	for _, a := range append(p.values("-a"), p.rest...) {
-		w.name(st, a)
+		w.readInto(st, a)
 	}
-	st.void("REPLY")
+	w.readInto(st, plain("REPLY", c.pos))
 	return output{}
+}
+
+// given notes that something puts a text into a variable, if that is what
+// happens.
+func (w *walker) given(st *state, name string, x word) {
+	w.codeVar(st, name, x)
+	st.mayHold(name, x.text())
+}
+
+// readInto judges an operand that gets a part of the input. What is a part of a
+// known text may be all of it.
+func (w *walker) readInto(st *state, x word) {
+	w.name(st, x)
+	name, _, _ := strings.Cut(x.text(), "[")
+	if in := st.in; in.kind == inputText && x.known() && isName(name) {
+		w.given(st, name, plain(strings.TrimSuffix(in.text, "\n"), in.pos))
+	}
 }
 
 func mapfile(w *walker, st *state, c *cmd) output {
@@ -266,18 +326,20 @@ func mapfile(w *walker, st *state, c *cmd) output {
 	for _, v := range p.values("-C") {
 		w.program(st.clone(), v, c.name+" -C")
 	}
-	for _, a := range p.rest {
-		w.name(st, a)
+	for _, a := range append(p.rest, plain("MAPFILE", c.pos)) {
+		w.readInto(st, a)
 	}
-	st.void("MAPFILE")
 	return output{}
 }
 
 func getopts(w *walker, st *state, c *cmd) output {
 	if len(c.args) > 1 {
 		w.name(st, c.args[1])
+		for _, a := range c.args[2:] {
+			w.given(st, "OPTARG", a)
+		}
 	}
-	st.void("OPTARG")
+	st.loosen("OPTARG")
 	return output{}
 }
 
@@ -405,21 +467,32 @@ func echo(_ *walker, _ *state, c *cmd) output {
 // after -v.
 func printf(w *walker, st *state, c *cmd) output {
 	p := newGrammar("-v posix").split(c.args)
-	if names := p.values("-v"); len(names) > 0 {
-		for _, n := range names {
-			w.name(st, n)
-		}
+	out := output{}
+	if len(p.rest) > 0 && !slices.ContainsFunc(p.rest, func(a word) bool { return !a.known() || a.glob() }) {
+		out = format(p.rest[0].text(), p.rest[1:])
+	}
+	names := p.values("-v")
+	for _, n := range names {
+		w.printfInto(st, n, p.rest, out)
+	}
+	if len(names) > 0 {
 		return output{}
 	}
-	if len(p.rest) == 0 {
-		return output{}
+	return out
+}
+
+// printfInto judges the variable after -v.
+func (w *walker) printfInto(st *state, n word, args []word, out output) {
+	w.name(st, n)
+	v, _, _ := strings.Cut(n.text(), "[")
+	if !n.known() || !isName(v) || len(args) == 0 {
+		return
 	}
-	for _, a := range p.rest {
-		if !a.known() || a.glob() {
-			return output{}
-		}
+	text := joined(args)
+	if out.known {
+		text = plain(out.text, n.pos)
 	}
-	return format(p.rest[0].text(), p.rest[1:])
+	w.given(st, v, text)
 }
 
 // format prints by a format that holds nothing but text, %s, %b, %q, %d and %%.

@@ -206,20 +206,26 @@ func (w *walker) definitions() {
 func (w *walker) called(st *state, c *cmd) {
 	bodies := w.common.bodies[c.word.text()]
 	if len(bodies) == 0 {
-		st.voidAll()
+		st.loosenAll()
 		return
 	}
 	var after *state
+	looked := false // at the body that after comes from
 	for _, b := range bodies {
-		end := w.callBody(st, c, b)
+		end, seen := w.callBody(st, c, b)
 		if after == nil {
-			after = end
-		} else {
-			cwd := after.cwd
-			after.join(end)
-			if end.cwd != cwd {
-				after.cwd = ""
-			}
+			after, looked = end, seen
+			continue
+		}
+		cwd := after.cwd
+		after.join(end)
+		switch {
+		case seen && !looked:
+			after.cwd, looked = end.cwd, true
+		case seen == looked && end.cwd != cwd:
+			after.cwd = ""
+		default:
+			after.cwd = cwd // a function that has replaced itself is not called again
 		}
 	}
 	after.args, after.argsKnown, after.in, after.env = st.args, st.argsKnown, st.in, st.env
@@ -227,8 +233,8 @@ func (w *walker) called(st *state, c *cmd) {
 }
 
 // callBody judges one body with the words it is given, and returns what holds
-// after it.
-func (w *walker) callBody(st *state, c *cmd, b *body) *state {
+// after it, and whether it was looked at.
+func (w *walker) callBody(st *state, c *cmd, b *body) (after *state, looked bool) {
 	b.judged = true
 	in := st.clone()
 	for n, v := range st.env {
@@ -243,11 +249,11 @@ func (w *walker) callBody(st *state, c *cmd, b *body) *state {
 		_, again = w.common.active(b, in)
 	}
 	if again {
-		return unknownAfter(st) // the very same call is being judged
+		return unknownAfter(st), false // the very same call is being judged
 	}
 	if w.common.left -= len(b.text); len(w.common.frames) >= maxDepth || w.common.left < 0 {
 		w.code(nil, c.word.text(), "the functions call each other too often to judge", c.pos)
-		return unknownAfter(st)
+		return unknownAfter(st), false
 	}
 	end, f := w.enter(b, in)
 	for n := range st.env {
@@ -255,7 +261,7 @@ func (w *walker) callBody(st *state, c *cmd, b *body) *state {
 	}
 	f.locals["FUNCNAME"] = true
 	f.restore(end, st)
-	return end
+	return end, true
 }
 
 // active counts the calls of a body that are being judged, and reports whether
@@ -310,7 +316,7 @@ func (w *walker) enter(b *body, in *state) (*state, *frame) {
 // unknownAfter is what holds after a call that was not looked at.
 func unknownAfter(st *state) *state {
 	out := st.clone()
-	out.voidAll()
+	out.loosenAll()
 	out.cwd = ""
 	return out
 }

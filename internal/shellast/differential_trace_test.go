@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -32,6 +33,8 @@ import (
 // too, finds nothing in it.
 const stub = `#!/bin/sh
 case ${BASH_SOURCE-$0} in "$0") ;; *) return ;; esac
+export ZEPH_TRACE_DEPTH=i$ZEPH_TRACE_DEPTH
+case $ZEPH_TRACE_DEPTH in iiiiiiiiiiii*) exit 1 ;; esac
 d=${0%%/*}; n=${0##*/}; r=$n
 for a; do r="$r%[1]s$a"; done
 printf '%%s%[2]s' "$r" >>"$d/../log"
@@ -44,7 +47,8 @@ exit "$s"
 // prelude makes bash itself write down what it runs: programs nobody has, and
 // its own builtins, by functions where one can stand in and by a DEBUG trap
 // where none can.
-const prelude = `__trace() { local IFS=$'\037'; builtin printf '%%s\036' "$*" >>%[1]s/log; }
+const prelude = `case $SHLVL in [0-9]) ;; *) builtin exit 1 ;; esac
+__trace() { local IFS=$'\037'; builtin printf '%%s\036' "$*" >>%[1]s/log; }
 command_not_found_handle() { __trace "$@"; return 127; }
 for __name in %[2]s; do
   builtin eval "$__name() { __trace '$__name' \"\$@\"; builtin $__name \"\$@\"; }"
@@ -60,6 +64,9 @@ const (
 	// passThrough run other programs, or make the words others are given.
 	passThrough = "env sh bash dash nohup nice ionice chrt timeout setsid stdbuf flock xargs find awk gawk mawk sed tar split" +
 		" cat echo printf true false head tail sort seq tr cut rev base64 xxd tee basename dirname uname"
+	// bashOnly are words that bash keeps for itself and another sh looks for.
+	bashOnly = "function time select coproc declare typeset source shopt builtin let mapfile readarray pushd popd dirs disown enable" +
+		" history caller compgen complete compopt logout suspend bind help"
 	standIns = "echo printf cd test [ true false : pwd read mapfile readarray kill type pushd popd dirs wait jobs umask ulimit getopts hash"
 	// traced cannot have a stand-in: they change the shell that calls them.
 	traced = "eval|exec|set|trap|.|source|unset|shift|alias|unalias|shopt"
@@ -103,11 +110,12 @@ func (t *tracer) write(tb testing.TB, name, text string) {
 }
 
 // offer makes every word of a text a program, but for what nobody has: names
-// that look like options ("chrt 0 -- probe" runs "--") or like hidden files.
+// that look like options ("chrt 0 -- probe" runs "--") or like hidden files, and
+// the words that bash keeps for itself and another sh does not.
 func (t *tracer) offer(tb testing.TB, text string) {
 	tb.Helper()
 	for _, name := range regexp.MustCompile(`[A-Za-z0-9_+@][A-Za-z0-9_+@.-]*`).FindAllString(text, -1) {
-		if t.have[name] || len(name) > 100 {
+		if t.have[name] || len(name) > 100 || slices.Contains(strings.Fields(bashOnly), name) {
 			continue
 		}
 		t.have[name] = true
@@ -140,7 +148,7 @@ func (t *tracer) run(tb testing.TB, text, status string) [][]string {
 	// How a command ends says nothing here, only what it started.
 	_, err := t.box.Run(tb.Context(), sandbox.Command{
 		Session: t.session, Argv: []string{"/bin/bash", "--noprofile", "--norc", "-c", text}, Dir: t.work,
-		Env:     []string{"PATH=" + t.dir + "/bin", "HOME=" + t.home, "BASH_ENV=" + t.dir + "/prelude", "TERM=dumb"},
+		Env:     []string{"PATH=" + t.dir + "/bin", "HOME=" + t.home, "BASH_ENV=" + t.dir + "/prelude", "TERM=dumb", "FUNCNEST=20"},
 		Timeout: time.Second, Grace: 50 * time.Millisecond, MaxOutput: 1 << 10,
 	})
 	if err != nil {
@@ -178,6 +186,12 @@ func fits(listed, ran []string) bool {
 	for i, w := range listed {
 		if strings.ContainsAny(w, "$`*?[{~<>\\'\"(…") {
 			return true
+		}
+		if i < len(ran) && strings.Contains(ran[i], "{") {
+			return true // another sh leaves the braces that bash makes words of
+		}
+		if i < len(ran) && strings.HasPrefix(ran[i], "$") {
+			return true // and for another $'' is a dollar and a text
 		}
 		if i >= len(ran) || w != ran[i] && w != homed(ran[i]) {
 			return false
@@ -233,9 +247,58 @@ func ownTraced(tb testing.TB, file string) []string {
 // our own is enough, and every third is run a second time.
 func TestBashRunsOnlyWhatIsListed(t *testing.T) {
 	t.Parallel()
+	all := traceCorpus(t)
+	if len(all) < 1000 {
+		t.Fatalf("only %d commands", len(all))
+	}
+	own := ownTraced(t, "traced.txt")
+	everything := os.Getenv("ZEPH_TRACE_ALL") == "1"
+	commands, starts := traceAll(t, func(emit func(string, ...string)) {
+		for i, text := range all {
+			switch chosen := i%10 == 0 || i >= len(all)-len(own) && i%2 == 0; {
+			case everything || chosen && i%3 == 0:
+				emit(text, "0", "1")
+			case chosen:
+				emit(text, "0")
+			}
+		}
+	})
+	if commands < 250 || starts < 2*commands {
+		t.Errorf("%d commands started only %d programs: the trace is not at work", commands, starts)
+	}
+}
+
+// TestBashRunsOnlyWhatIsListedOfGenerated does the same with generated
+// commands. ZEPH_TRACE_SEED and ZEPH_TRACE_COUNT search further.
+func TestBashRunsOnlyWhatIsListedOfGenerated(t *testing.T) {
+	t.Parallel()
+	number := func(name string, otherwise int) int {
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+			return n
+		}
+		return otherwise
+	}
+	count := 300
+	if os.Getenv("ZEPH_TRACE_ALL") == "1" {
+		count = 5000
+	}
+	g := newGenerator(uint64(number("ZEPH_TRACE_SEED", 1)))
+	commands, starts := traceAll(t, func(emit func(string, ...string)) {
+		for range number("ZEPH_TRACE_COUNT", count) {
+			emit(g.command(), "0")
+		}
+	})
+	if starts < commands {
+		t.Errorf("%d commands started only %d programs: the trace is not at work", commands, starts)
+	}
+}
+
+// traceAll traces what is emitted, each with the statuses that its programs end
+// with. It returns how many commands there were and how much they started.
+func traceAll(t *testing.T, from func(emit func(text string, statuses ...string))) (commands, starts int) {
+	t.Helper()
 	f := newFixture(t, command.Default(), strict())
-	cfg := sandbox.Default()
-	box, err := sandbox.New(cfg, sandbox.Policy{Roots: []string{f.base}, StateDir: t.TempDir()}, slog.New(slog.DiscardHandler))
+	box, err := sandbox.New(sandbox.Default(), sandbox.Policy{Roots: []string{f.base}, StateDir: t.TempDir()}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,44 +309,31 @@ func TestBashRunsOnlyWhatIsListed(t *testing.T) {
 		}
 		t.Skip(r.Err)
 	}
-	all := traceCorpus(t)
-	if len(all) < 1000 {
-		t.Fatalf("only %d commands", len(all))
+	type job struct {
+		text     string
+		statuses []string
 	}
-	own := ownTraced(t, "traced.txt")
-	everything := os.Getenv("ZEPH_TRACE_ALL") == "1"
-	work := make(chan int)
+	work := make(chan job)
 	var (
-		wg               sync.WaitGroup
-		mu               sync.Mutex
-		commands, starts int
+		wg sync.WaitGroup
+		mu sync.Mutex
 	)
 	for i := range max(2, runtime.GOMAXPROCS(0)) {
 		tr := newTracer(t, box, fmt.Sprintf("%s/traced%d", f.ws, i), f.home, fmt.Sprint("trace", i))
 		wg.Go(func() {
-			for i := range work {
-				statuses := []string{"0", "1"}
-				if !everything && i%3 != 0 {
-					statuses = statuses[:1]
-				}
-				n := traceOne(t, f, tr, all[i], statuses)
+			for j := range work {
+				n := traceOne(t, f, tr, j.text, j.statuses)
 				mu.Lock()
 				commands, starts = commands+1, starts+n
 				mu.Unlock()
 			}
 		})
 	}
-	for i := range all {
-		if i%10 == 0 || i >= len(all)-len(own) && i%2 == 0 || everything {
-			work <- i
-		}
-	}
+	from(func(text string, statuses ...string) { work <- job{text, statuses} })
 	close(work)
 	wg.Wait()
 	t.Logf("%d commands started %d programs and builtins", commands, starts)
-	if commands < 250 || starts < 2*commands {
-		t.Errorf("%d commands started only %d programs: the trace is not at work", commands, starts)
-	}
+	return commands, starts
 }
 
 // traceOne returns how many starts were seen. A fork bomb is refused and would
@@ -296,10 +346,12 @@ func traceOne(t *testing.T, f *fixture, tr *tracer, text string, statuses []stri
 	}
 	asked := facts.Parse != nil || slices.ContainsFunc(facts.Unknown, func(u call.Unknown) bool { return u.Code })
 	n := 0
+	told := map[string]bool{}
 	for _, status := range statuses {
 		for _, ran := range tr.run(t, text, status) {
 			n++
-			if !asked && !listed(facts, ran) && !tr.elsewhere(facts, ran) {
+			if key := strings.Join(ran, unit); !asked && !told[key] && !listed(facts, ran) && !tr.elsewhere(facts, ran) {
+				told[key] = true
 				t.Errorf("%q: bash ran %q, which is not among %s", text, ran, positions(facts))
 			}
 		}

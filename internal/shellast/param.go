@@ -139,7 +139,7 @@ func (b *builder) simple(p *syntax.ParamExp, src string, quoted bool) {
 		return
 	}
 	if !v.known || !v.array {
-		b.push(seg{text: src, quoted: quoted, many: !b.one && (!quoted || isAll(p.Index))})
+		b.push(seg{text: src, quoted: quoted, many: !b.one && (!quoted || isAll(p.Index)), maybe: v.texts()})
 		return
 	}
 	b.element(v, p, src, quoted)
@@ -157,7 +157,7 @@ func (b *builder) element(v value, p *syntax.ParamExp, src string, quoted bool) 
 			return
 		}
 	}
-	b.push(seg{text: src, quoted: quoted, many: !quoted && !b.one})
+	b.push(seg{text: src, quoted: quoted, many: !quoted && !b.one, maybe: v.list[:min(len(v.list), maxCandidates)]})
 }
 
 func (b *builder) positional(n int, src string, quoted bool) {
@@ -208,6 +208,7 @@ func (b *builder) operator(p *syntax.ParamExp, quoted bool, unknown seg) {
 	}
 	given := fallback(p.Exp.Op, v, arg)
 	if p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull {
+		b.w.codeVar(b.st, p.Param.Value, arg)
 		b.st.set(p.Param.Value, given)
 	}
 	unknown.maybe = given.texts()

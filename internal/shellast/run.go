@@ -115,7 +115,7 @@ func (w *walker) assign(st *state, a *syntax.Assign, how string) {
 		w.arith(st, a.Index)
 	}
 	if w.common.namerefs[name] {
-		st.voidAll() // another variable changes
+		st.loosenAll() // another variable changes
 	}
 	w.env(name, how, pos)
 	if a.Array != nil {
@@ -125,13 +125,19 @@ func (w *walker) assign(st *state, a *syntax.Assign, how string) {
 	x := w.single(st, a.Value)
 	w.codeVar(st, name, x)
 	w.pathVar(st, name, x)
+	if w.common.namerefs[name] && isCode(x.text()) {
+		w.code(x.cons, x.src, "it goes to a variable that is not known before it runs, and may be evaluated there", x.pos)
+	}
+	if name == "BASH_ALIASES" {
+		w.aliasElement(st, a.Index, x)
+	}
 	st.assign(a, x)
 	switch {
 	case w.common.integers[name]:
 		w.arithmetic(st, x)
 		st.void(name)
 	case w.common.readonly[name]:
-		st.void(name) // it may hold what it held before
+		st.loosen(name) // it may hold what it held before
 	}
 	if v, ok := w.common.volatile[name]; ok {
 		st.set(name, st.vars[name].union(v))
@@ -144,12 +150,14 @@ func (s *state) assign(a *syntax.Assign, x word) {
 	switch {
 	case a.Index != nil && x.known() && !a.Append:
 		s.setElement(name, a.Index, x.text())
-	case a.Naked || a.Index != nil:
+	case a.Naked:
 		s.void(name)
+	case a.Index != nil:
+		s.mayHold(name, either(s.vars[name].texts(), []string{x.text()})...)
 	case a.Append:
 		old, ok := s.vars[name]
 		if !ok || !old.known || old.array || !x.known() || len(old.text) > maxText {
-			s.void(name)
+			s.mayHold(name, either(old.texts(), []string{x.text()})...)
 			return
 		}
 		s.set(name, literal(old.text+x.text()))
@@ -185,13 +193,17 @@ func (w *walker) array(st *state, a *syntax.Assign) {
 		for _, f := range w.fields(st, e.Value) {
 			v.known = v.known && f.known() && !f.glob()
 			v.list = append(v.list, f.text())
-			if n := a.Name.Value; n == "BASH_ALIASES" || n == "PROMPT_COMMAND" {
-				w.program(st.clone(), f, n)
+			switch a.Name.Value {
+			case "PROMPT_COMMAND":
+				w.program(st.clone(), f, "PROMPT_COMMAND")
+			case "BASH_ALIASES":
+				w.aliasElement(st, e.Index, f)
 			}
 		}
 	}
 	if len(v.list) > maxBraces || !v.known {
-		v = value{}
+		st.mayHold(a.Name.Value, either(st.vars[a.Name.Value].texts(), v.list)...)
+		return
 	}
 	st.set(a.Name.Value, v)
 }
@@ -298,7 +310,7 @@ func (w *walker) declare(st *state, x *syntax.DeclClause) {
 	at := w.attributes(x.Variant.Value)
 	for _, a := range x.Args {
 		if a.Name != nil || a.Value == nil {
-			w.declared(st, x, a, at)
+			w.declaredAll(st, x, a, at)
 			continue
 		}
 		for _, f := range w.fields(st, a.Value) {
@@ -312,6 +324,29 @@ func (w *walker) declare(st *state, x *syntax.DeclClause) {
 }
 
 func isDeclareOption(t string) bool { return len(t) > 1 && (t[0] == '-' || t[0] == '+') }
+
+// declaredAll judges an assignment among the operands of declare: to bash it is
+// a word, which brace expansion may make several of.
+func (w *walker) declaredAll(st *state, d *syntax.DeclClause, a *syntax.Assign, at attributes) {
+	if a.Value == nil {
+		w.declared(st, d, a, at)
+		return
+	}
+	values, ok := w.braces(a.Value)
+	for _, e := range values {
+		v := &syntax.Word{}
+		if len(e.words) > 0 {
+			v = e.words[0]
+		}
+		e.w.declared(st, d, &syntax.Assign{Append: a.Append, Name: a.Name, Index: a.Index, Value: v}, at)
+	}
+	if len(values) == 0 {
+		w.declared(st, d, a, at)
+	}
+	if !ok {
+		st.void(a.Name.Value)
+	}
+}
 
 func (w *walker) declared(st *state, x *syntax.DeclClause, a *syntax.Assign, at attributes) {
 	name := a.Name.Value
@@ -355,12 +390,11 @@ func (w *walker) declaredWord(st *state, f word, at attributes) {
 			w.arithmetic(st, v)
 		}
 		w.env(name, at.how, f.pos)
-		st.void(name)
-		w.codeVar(st, name, v)
+		w.given(st, name, v)
 		return
 	}
 	if at.how == "export" && !f.known() {
-		st.voidAll() // export takes no subscript, so nothing is evaluated
+		st.loosenAll() // export takes no subscript, so nothing is evaluated
 		return
 	}
 	w.name(st, f)

@@ -1,6 +1,7 @@
 package shellast
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
@@ -195,10 +196,17 @@ func xargs(w *walker, st *state, c *cmd) output {
 		}
 		words = append(words, x)
 	}
-	if mark == "" {
-		words = append(words, w.fromInput(in, p.rest[len(p.rest)-1].pos)...)
+	if mark != "" {
+		w.run(sub, words, "xargs")
+		return output{}
 	}
-	w.run(sub, words, "xargs")
+	items := w.fromInput(in, p.rest[len(p.rest)-1].pos)
+	w.run(sub, append(slices.Clone(words), items...), "xargs")
+	if p.has("-n", "--max-args", "-L", "-l", "--max-lines", "-s", "--max-chars") {
+		for i := 1; i < min(len(items), maxCandidates); i++ { // a command for some of them
+			w.run(sub.clone(), append(slices.Clone(words), items[i:]...), "xargs")
+		}
+	}
 	return output{}
 }
 

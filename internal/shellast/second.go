@@ -239,6 +239,9 @@ func (w *walker) names(st *state, text string, pos call.Pos, depth int) {
 	for name := range strings.FieldsFuncSeq(text, func(r rune) bool { return !inName(r) }) {
 		v, ok := st.vars[name]
 		if !ok {
+			if len(st.vars) >= maxVars && isName(name) {
+				w.code(nil, name, "there are more variables than can be followed", pos)
+			}
 			continue
 		}
 		for _, t := range v.texts() {
@@ -263,6 +266,9 @@ func (w *walker) evaluated(st *state, f word) {
 		if s.known && s.quoted {
 			w.second(st, s.text, f.pos)
 		}
+		for _, m := range s.maybe {
+			w.second(st, m, f.pos)
+		}
 	}
 }
 
@@ -278,7 +284,7 @@ func (w *walker) name(st *state, x word) {
 		return
 	}
 	if !x.known() {
-		st.voidAll()
+		st.loosenAll()
 	}
 }
 

@@ -62,7 +62,7 @@ func (w *walker) shellText(st *state, c *cmd, args []word) {
 		return
 	}
 	sub := st.clone()
-	sub.voidAll() // a variable that is not exported does not reach it
+	sub.leaveShell() // a variable that is not exported does not reach it
 	for n, v := range st.env {
 		sub.set(n, v)
 	}
@@ -86,7 +86,7 @@ func (w *walker) stdinProgram(st *state, via string) {
 
 func (w *walker) inputProgram(st *state, in input, via string) {
 	sub := st.clone()
-	sub.voidAll()
+	sub.leaveShell()
 	sub.in = input{}
 	switch in.kind {
 	case inputText:
@@ -175,7 +175,11 @@ func (w *walker) script(st *state, c *cmd, args []word) {
 	t := x.text()
 	switch {
 	case len(x.cons) == 1 && w.printed[x.cons[0]].known:
-		w.reparse(st.clone(), w.printed[x.cons[0]].text, x.pos, c.name)
+		sub := st.clone()
+		if !sameShell(c.name) {
+			sub.leaveShell() // a variable that is not exported does not reach it
+		}
+		w.reparse(sub, w.printed[x.cons[0]].text, x.pos, c.name)
 	case len(x.cons) > 0:
 		w.code(x.cons, x.src, "what "+c.name+" reads is not known before it runs", x.pos)
 	case x.known() && (t == "/dev/stdin" || t == "/dev/fd/0" || t == "/proc/self/fd/0"):
@@ -203,7 +207,7 @@ func source(w *walker, st *state, c *cmd) output {
 	if len(args) > 0 {
 		w.script(st, c, args)
 	}
-	st.voidAll()
+	st.loosenAll()
 	return output{}
 }
 
@@ -222,7 +226,7 @@ func eval(w *walker, st *state, c *cmd) output {
 	if !x.known() {
 		x.cons = append(x.cons, i)
 		w.program(st, x, "eval")
-		st.voidAll()
+		st.loosenAll()
 		return output{}
 	}
 	w.program(st, x, "eval")

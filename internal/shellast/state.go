@@ -205,7 +205,7 @@ func (s *state) setElement(name string, index syntax.ArithmExpr, text string) {
 	old := s.vars[name]
 	i, err := strconv.Atoi(lit(index))
 	if err != nil || i < 0 || i > len(old.list) || old.text != "" || len(old.list) > 0 && !old.known {
-		s.void(name)
+		s.mayHold(name, either(old.texts(), []string{text})...)
 		return
 	}
 	v := value{known: true, array: true, list: slices.Clone(old.list)}
@@ -242,6 +242,19 @@ func (s *state) loosen(name string) {
 	s.void(name)
 }
 
+// mayHold notes that a variable has been given one of several texts, or
+// something else.
+func (s *state) mayHold(name string, texts ...string) {
+	v := value{}
+	for _, t := range texts {
+		if len(t) <= maxText {
+			v = v.union(literal(t))
+		}
+	}
+	s.set(name, v)
+}
+
+// loosenAll forgets everything that code nobody looked at may have changed.
 func (s *state) loosenAll() {
 	for n := range s.vars {
 		s.loosen(n)
@@ -249,16 +262,17 @@ func (s *state) loosenAll() {
 	s.args, s.argsKnown = nil, false
 }
 
-// void forgets a variable.
-func (s *state) void(name string) { s.set(name, value{}) }
-
-// voidAll forgets everything that code nobody looked at may have changed.
-func (s *state) voidAll() {
-	for n := range s.vars {
-		s.change()[n] = value{}
+// leaveShell forgets what another shell does not have, but for texts that run
+// something where they are evaluated again: they may be exported.
+func (s *state) leaveShell() {
+	for n, v := range s.vars {
+		s.mayHold(n, slices.DeleteFunc(slices.Clone(v.texts()), func(t string) bool { return !isCode(t) })...)
 	}
 	s.args, s.argsKnown = nil, false
 }
+
+// void forgets a variable.
+func (s *state) void(name string) { s.set(name, value{}) }
 
 // join keeps what either state may hold: one of them was reached.
 func (s *state) join(o *state) {
@@ -281,6 +295,17 @@ func (s *state) join(o *state) {
 	if s.argsKnown != o.argsKnown || !slices.EqualFunc(s.args, o.args, word.equal) {
 		s.args, s.argsKnown = nil, false
 	}
+}
+
+// either is what is in one of two lists.
+func either(a, b []string) []string {
+	out := slices.Clone(a)
+	for _, t := range b {
+		if !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 func (v value) equal(o value) bool {

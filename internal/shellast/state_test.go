@@ -15,7 +15,6 @@ func TestCopiesOfAState(t *testing.T) {
 		"set":       func(s *state) { s.set("a", literal("x")) },
 		"set new":   func(s *state) { s.set("c", literal("x")) },
 		"void":      func(s *state) { s.void("a") },
-		"voidAll":   (*state).voidAll,
 		"loosen":    func(s *state) { s.loosen("a") },
 		"loosenAll": (*state).loosenAll,
 		"element":   func(s *state) { s.setElement("c", nil, "x") },

@@ -371,6 +371,9 @@ func (w *walker) forClause(st *state, x *syntax.ForClause) {
 		if !l.InPos.IsValid() {
 			items, known = st.args, st.argsKnown
 		}
+		for _, x := range items {
+			w.codeVar(st, l.Name.Value, x)
+		}
 		each = candidates(items)
 		each.full = each.full && known
 		st.set(l.Name.Value, each) // what the body runs by it is known
@@ -442,7 +445,7 @@ func (w *walker) function(st *state, x *syntax.FuncDecl) {
 	n := *w
 	n.inFunc = true
 	inside := st.clone()
-	inside.voidAll()
+	inside.loosenAll()
 	inside.in = input{}
 	if x.Name != nil {
 		n.body, n.beside, n.child = x.Name.Value, false, false
@@ -664,7 +667,7 @@ func (w *walker) substitution(st *state, x *syntax.CmdSubst) bool {
 		return false
 	}
 	if x.TempFile || x.ReplyVar {
-		st.voidAll()
+		st.loosenAll()
 	}
 	m := w.common.mark()
 	w.stmts(sub, x.Stmts)
@@ -684,6 +687,9 @@ func unescapeBackquotes(s string) string {
 	}
 	return b.String()
 }
+
+// isCode reports whether a text runs something where it is evaluated again.
+func isCode(t string) bool { return strings.ContainsAny(t, "$`") }
 
 func (w *walker) procSubst(st *state, x *syntax.ProcSubst, in input) output {
 	kind := "<( )"

@@ -407,7 +407,7 @@ func (b *builder) parts(parts []syntax.WordPart, inQuotes bool) {
 		case *syntax.SglQuoted:
 			b.single(x, inQuotes)
 		case *syntax.DblQuoted:
-			b.open = true
+			b.open = b.open || !b.vanishes(x)
 			b.quotedParts(x.Parts)
 		case *syntax.ExtGlob:
 			b.push(seg{text: "*", known: true})
@@ -457,6 +457,24 @@ func (b *builder) quotedParts(parts []syntax.WordPart) {
 		default:
 			b.expansion(p, true)
 		}
+	}
+}
+
+// vanishes reports whether a quoted word is a list that is known to be empty,
+// such as "$@" after "set --".
+func (b *builder) vanishes(x *syntax.DblQuoted) bool {
+	if len(x.Parts) != 1 || b.one {
+		return false
+	}
+	text := b.w.text(x)
+	switch p, _ := x.Parts[0].(*syntax.ParamExp); {
+	case p == nil || p.Param == nil:
+		return false
+	case p.Param.Value == "@":
+		return b.st.argsKnown && len(b.st.args) == 0 && (text == `"$@"` || text == `"${@}"`)
+	default:
+		v := b.st.get(p.Param.Value, "")
+		return v.known && v.array && len(v.list) == 0 && text == `"${`+p.Param.Value+`[@]}"`
 	}
 }
 
