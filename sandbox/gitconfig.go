@@ -33,19 +33,6 @@ func verified(path string) bool { return isGitConfig(path) || isGitPointer(path)
 // remove whole: nothing can be mounted in it.
 func inWorktrees(path string) bool { return strings.Contains(path, ".git/worktrees/") }
 
-// suspect names what makes the new text of a verified file one to undo.
-func suspect(path string, before, after []byte) []string {
-	switch {
-	case isGitConfig(path):
-		return harmful(before, after)
-	case filepath.Base(path) == ".git" && ofSubmodule(path, string(after)):
-		return nil
-	case inWorktrees(path) && strings.TrimSuffix(string(after), "\n") == "../..":
-		return nil
-	}
-	return []string{"the folder git reads its configuration from"}
-}
-
 // ofSubmodule reports whether the text of a .git file leads to where the
 // repository above keeps its submodules, whose configuration is verified too.
 func ofSubmodule(path, text string) bool {

@@ -27,6 +27,10 @@ type Policy struct {
 	// session is made, the second before every command, because a command may
 	// have made a name that is protected from now on. nil = the lists stay.
 	LookSecrets, LookReadOnly func() []string
+	// LookDeep finds protected names in repositories below the roots that nothing
+	// names. They are looked after, but not made read-only: whoever made such a
+	// repository may want to delete it. It may take its time. nil = none.
+	LookDeep func() []string
 	// LookIn finds what is protected in a folder that one command may write
 	// besides. nil = nothing is.
 	LookIn func(dir string) []string

@@ -143,10 +143,17 @@ func New(cfg Config, policy Policy, log *slog.Logger) (*Sandbox, error) {
 	policy.Git = slices.Clone(policy.Git)
 	policy.Secrets = slices.Clone(policy.Secrets)
 	policy.ReadOnly = slices.Clone(policy.ReadOnly)
-	return &Sandbox{
+	s := &Sandbox{
 		cfg: cfg, policy: policy, log: log.With("component", "sandbox"),
 		sessions: map[string]*session{}, live: map[*session]struct{}{}, recheck: recheckEvery,
-	}, nil
+	}
+	if find := policy.LookDeep; find != nil {
+		s.watch.attend(func() []string {
+			held := policy.readOnly(nil)
+			return slices.DeleteFunc(find(), func(p string) bool { return slices.Contains(held, p) })
+		})
+	}
+	return s, nil
 }
 
 // Confined reports whether commands are confined at all.

@@ -289,6 +289,7 @@ func (s *Sandbox) shut(a *anchor, g Gateway) {
 
 // Close ends every command and every anchor, and waits for them to be gone.
 func (s *Sandbox) Close() error {
+	s.watch.close()
 	s.mu.Lock()
 	s.closed = true
 	for _, l := range s.exposed.list {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,6 +29,7 @@ type watch struct {
 	running int
 	known   map[string]state
 	given   []string // folders that single commands may write, as far as remembered
+	deep    nested
 }
 
 // state is what stood at a path.
@@ -43,6 +45,7 @@ const (
 	file        // verified, and read
 	link
 	other
+	hookFolder // a folder of hooks that no mount holds, and what is in it
 )
 
 func look(p string) state {
@@ -69,10 +72,12 @@ func (s state) same(o state) bool { return s.kind == o.kind && bytes.Equal(s.tex
 func (w *watch) begin(paths, extra []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.deep.first()
 	if w.running++; w.running == 1 {
+		w.deep.began = time.Now()
 		w.known, w.given = make(map[string]state, len(paths)), nil
-		for _, p := range paths {
-			w.known[p] = look(p)
+		for _, p := range slices.Concat(paths, w.deep.paths) {
+			w.known[p] = w.look(p)
 		}
 	}
 	for _, dir := range extra {
@@ -95,7 +100,11 @@ func (w *watch) end(paths []string) []restored {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.running--
-	return w.settle(paths)
+	out := append(w.deep.told, w.settle(paths)...)
+	w.deep.told = nil
+	w.deep.ended(w.running)
+	w.deep.later(w.adopt)
+	return out
 }
 
 // check does what [watch.end] does while the command still runs, so that a
@@ -113,12 +122,12 @@ func (w *watch) settle(paths []string) []restored {
 	var out []restored
 	for _, p := range slices.Compact(all) {
 		was, had := w.known[p]
-		now := look(p)
+		now := w.look(p)
 		if now.same(was) || now.kind == absent && was.kind != link {
 			continue
 		}
 		out = append(out, settle(p, was, now)...)
-		if left := look(p); left.kind == absent && had {
+		if left := w.look(p); left.kind == absent && had {
 			delete(w.known, p)
 		} else {
 			w.known[p] = left
@@ -133,6 +142,8 @@ func settle(p string, was, now state) []restored {
 	switch {
 	case was.kind == absent && filepath.Base(p) == "hooks" && now.kind == other:
 		return newHooks(p)
+	case now.kind == hookFolder:
+		return changedHooks(p, was, now)
 	case was.kind == absent && now.kind == file, was.kind == file && now.kind == file:
 		if what = suspect(p, was.text, now.text); len(what) == 0 {
 			return nil
@@ -149,6 +160,38 @@ func settle(p string, was, now state) []restored {
 	return []restored{{p, p + " was " + done + ": it sets " + strings.Join(what, ", ")}}
 }
 
+// suspect names what makes the new text of a verified file one to undo.
+func suspect(path string, before, after []byte) []string {
+	switch {
+	case isGitConfig(path):
+		return harmful(before, after)
+	case filepath.Base(path) == ".git" && (ofSubmodule(path, string(after)) || ofWorktree(path, string(after))):
+		return nil
+	case inWorktrees(path) && strings.TrimSuffix(string(after), "\n") == "../..":
+		return nil
+	}
+	return []string{"the folder git reads its configuration from"}
+}
+
+// ofWorktree reports whether the text of a .git file leads to a repository that
+// names it in return. That one's configuration is looked after itself, if it lies
+// where a command can write.
+func ofWorktree(path, text string) bool {
+	to, ok := strings.CutPrefix(strings.TrimSuffix(text, "\n"), "gitdir: ")
+	if !ok || !strings.Contains(to, "/.git/worktrees/") {
+		return false
+	}
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(filepath.Dir(path), to)
+	}
+	back, ok := readReal(filepath.Join(to, "gitdir"))
+	name := strings.TrimSuffix(string(back), "\n")
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(to, name)
+	}
+	return ok && name == path
+}
+
 // undo puts back what was at a path, or sets aside what is there, and says
 // which.
 func undo(p string, was state) string {
@@ -158,7 +201,7 @@ func undo(p string, was state) string {
 		done, err = "put back as it was", putBack(p, was.text)
 	case link:
 		done, err = "put back as it was", relink(p, string(was.text))
-	case absent, other:
+	case absent, other, hookFolder:
 		err = aside(p)
 	}
 	switch {

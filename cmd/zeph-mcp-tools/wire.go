@@ -118,7 +118,7 @@ func (j *judge) places() error {
 	p := sandbox.Policy{
 		Roots: roots, StateDir: j.state, RuntimeDir: os.Getenv("XDG_RUNTIME_DIR"),
 		Git:         j.workspace.Repositories(),
-		LookSecrets: j.workspace.Secrets, LookReadOnly: readOnly, LookIn: j.workspace.ProtectedIn,
+		LookSecrets: j.workspace.Secrets, LookReadOnly: readOnly, LookIn: j.workspace.ProtectedIn, LookDeep: j.workspace.ProtectedDeep,
 	}
 	j.sandbox, err = sandbox.New(j.cfg.Tools.Sandbox.Config, p, j.log)
 	return err

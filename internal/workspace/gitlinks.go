@@ -71,6 +71,42 @@ func (w *Workspace) linkedProtectedIn(root, git string, depth int, budget *int) 
 	return out
 }
 
+// The bounds of the search for repositories that nothing names.
+const (
+	deepLook = 20_000
+	deepMost = 64
+)
+
+// ProtectedDeep returns the protected names of the repositories in the folders
+// of the workspace, whether anything names them or not. It walks them, those at
+// the top first, and not without end.
+func (w *Workspace) ProtectedDeep() []string {
+	var out []string
+	todo, looked, repositories := slices.Clone(w.roots), 0, 0
+	for len(todo) > 0 && looked < deepLook && repositories < deepMost {
+		dir := todo[0]
+		todo = todo[1:]
+		list, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range list {
+			looked++
+			p := dir + "/" + e.Name()
+			switch {
+			case strings.EqualFold(e.Name(), ".git"):
+				if !slices.Contains(w.roots, dir) {
+					out = append(out, gitProtectedIn(p)...)
+					repositories++
+				}
+			case e.IsDir():
+				todo = append(todo, p)
+			}
+		}
+	}
+	return out
+}
+
 // gitdirOf reads where a .git file leads, "" when it cannot be told.
 func gitdirOf(file string) string {
 	b, err := readRegular(file, maxPath)
