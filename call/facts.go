@@ -1,6 +1,9 @@
 package call
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Facts is what a call means, computed once by the tool from the canonical
 // arguments. Gates, the question to the person, the audit record and the risk
@@ -39,6 +42,26 @@ type Command struct {
 	Dir  string   `json:"dir,omitempty"`  // where it runs when that is not the call's folder; [DirUnknown] when nobody can say
 	Own  bool     `json:"own,omitempty"`  // a program that lies inside the workspace: its name says nothing
 	Pos
+}
+
+// Forms are the ways to write the command by the name of its program: as it
+// is, and without the options that stand before its subcommand, each of which
+// may have a value. They are for rules that refuse or ask: "git push" is meant
+// by "/usr/bin/git -C x push" as well. Nil when the program is not known.
+func (c Command) Forms() [][]string {
+	if c.Name == "" {
+		return nil
+	}
+	args := c.Argv[min(1, len(c.Argv)):]
+	out := [][]string{append([]string{c.Name}, args...)}
+	for i := range args {
+		value := i > 0 && i < len(args)-1 && strings.HasPrefix(args[i-1], "-") && !strings.Contains(args[i-1], "=")
+		if !strings.HasPrefix(args[i], "-") && !value {
+			break
+		}
+		out = append(out, append([]string{c.Name}, args[i+1:]...))
+	}
+	return out
 }
 
 // DirUnknown stands for a folder that is not known before running.

@@ -93,23 +93,7 @@ func (p *patterns) command(c call.Command) (string, bool) {
 // matchWords compares word by word; a last "*" stands for any words. Options
 // before the subcommand do not hide it.
 func matchWords(words []string, c call.Command) bool {
-	argv := append([]string{c.Name}, c.Argv[min(1, len(c.Argv)):]...)
-	if matchArgv(words, argv) {
-		return true
-	}
-	rest := afterOptions(c.Name, argv[1:])
-	return len(rest) < len(argv)-1 && matchArgv(words, append(argv[:1:1], rest...))
-}
-
-// afterOptions is what follows the options of the program itself.
-func afterOptions(name string, args []string) []string {
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		valued := name == "git" && slices.Contains([]string{"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env"}, args[0])
-		if args = args[1:]; valued && len(args) > 0 {
-			args = args[1:]
-		}
-	}
-	return args
+	return slices.ContainsFunc(c.Forms(), func(argv []string) bool { return matchArgv(words, argv) })
 }
 
 func matchArgv(words, argv []string) bool {

@@ -9,6 +9,7 @@ package permission
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -89,7 +90,7 @@ func (g *Gate) Check(_ context.Context, c call.Call) (gates.Decision, error) {
 // judge returns the strictest action over every part of the call, with the
 // part that decides and why.
 func judge(rules []rule, f call.Facts) (action Action, what, why string) {
-	if a, matched := first(rules, f.Text); matched && a != Allow {
+	if a, matched := first(rules, unit{text: f.Text}); matched && a != Allow {
 		// A pattern over more than one command holds too; only an allow needs
 		// every part for itself.
 		action, what, why = a, f.Text, ruleSays(a)
@@ -97,9 +98,9 @@ func judge(rules []rule, f call.Facts) (action Action, what, why string) {
 	for _, part := range units(f) {
 		a, matched := first(rules, part)
 		if a < action || action == ActionUnset {
-			action, what, why = a, part, ruleSays(a)
+			action, what, why = a, part.text, ruleSays(a)
 			if !matched {
-				why = "no permission rule matches" + open(f.Text, part)
+				why = "no permission rule matches" + open(f.Text, part.text)
 			}
 		}
 	}
@@ -131,15 +132,25 @@ func open(text, part string) string {
 	return ""
 }
 
-// units are the parts of a call that rules match one by one: the commands as
-// their resolved words, else the canonical text.
-func units(f call.Facts) []string {
-	var out []string
-	for _, c := range f.Commands {
-		out = append(out, strings.Join(c.Argv, " "))
+// unit is a part of a call that rules match for itself.
+type unit struct {
+	text  string
+	forms []string // other ways to write it, for rules that refuse or ask
+}
+
+// units are the commands of a call as their resolved words, else its canonical
+// text.
+func units(f call.Facts) []unit {
+	if len(f.Commands) == 0 {
+		return []unit{{text: f.Text}}
 	}
-	if len(out) == 0 {
-		out = append(out, f.Text)
+	var out []unit
+	for _, c := range f.Commands {
+		u := unit{text: strings.Join(c.Argv, " ")}
+		for _, words := range c.Forms() {
+			u.forms = append(u.forms, strings.Join(words, " "))
+		}
+		out = append(out, u)
 	}
 	return out
 }
@@ -160,14 +171,18 @@ func undecided(f call.Facts) bool {
 }
 
 // first returns what the first matching rule says. Nothing matching asks.
-func first(rules []rule, text string) (a Action, matched bool) {
+func first(rules []rule, u unit) (a Action, matched bool) {
 	for _, r := range rules {
-		if r.pattern.Match(text) {
+		if r.pattern.Match(u.text) || r.action != Allow && slices.ContainsFunc(u.forms, r.stops) {
 			return r.action, true
 		}
 	}
 	return Ask, false
 }
+
+// stops reports whether a rule that refuses or asks means this: "git push *"
+// is about a push to nowhere as well.
+func (r rule) stops(form string) bool { return r.pattern.Match(form) || r.pattern.Match(form+" ") }
 
 func ruleSays(a Action) string { return "a permission rule says " + a.String() }
 

@@ -1,6 +1,7 @@
 package permission_test
 
 import (
+	"path"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func bash(text string) call.Call {
 	c := call.Call{Spec: call.Spec{Name: "bash", Effect: call.RunsCommands, Confirm: call.ConfirmByPolicy}, Facts: call.Facts{Text: text}}
 	for part := range strings.SplitSeq(text, ";") {
 		argv := strings.Fields(part)
-		c.Facts.Commands = append(c.Facts.Commands, call.Command{Name: argv[0], Argv: argv})
+		c.Facts.Commands = append(c.Facts.Commands, call.Command{Name: path.Base(argv[0]), Argv: argv})
 	}
 	return c
 }
@@ -69,6 +70,7 @@ func TestReasonNamesTheVariable(t *testing.T) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	git := rules("git log*", "allow", "git push *", "ask", "*rm -rf*", "deny")
+	push := rules("git push *", "ask", "*", "allow")
 	tests := []struct {
 		name  string
 		level permission.Autonomy
@@ -83,6 +85,12 @@ func TestCheck(t *testing.T) {
 		{"ask", permission.Supervised, git, bash("git push origin"), gates.Confirm, permission.CodeAsk},
 		{"first match wins", permission.Supervised, rules("*safe*", "allow", "*", "deny"), bash("run safe"), gates.Allow, ""},
 		{"then the next", permission.Supervised, rules("*safe*", "allow", "*", "deny"), bash("run it"), gates.Deny, permission.CodeDenied},
+		{"ask with options before the subcommand", permission.Supervised, push, bash("git -C x --no-pager push origin"), gates.Confirm, permission.CodeAsk},
+		{"ask with a value in the option", permission.Supervised, push, bash("git --git-dir=x push origin"), gates.Confirm, permission.CodeAsk},
+		{"ask by path", permission.Supervised, push, bash("/usr/bin/git push origin"), gates.Confirm, permission.CodeAsk},
+		{"ask without operands", permission.Supervised, push, bash("git push"), gates.Confirm, permission.CodeAsk},
+		{"an operand is no subcommand", permission.Supervised, push, bash("git log push origin"), gates.Allow, ""},
+		{"allow is not stretched by options", permission.Supervised, git, bash("git -c core.pager=x log"), gates.Confirm, permission.CodeAsk},
 		{"nothing matches", permission.Supervised, git, bash("make"), gates.Confirm, permission.CodeAsk},
 		{"deny by case", permission.Supervised, rules("*sudo*", "deny", "*", "allow"), bash("SUDO apt"), gates.Deny, permission.CodeDenied},
 		{"allow is not stretched by case", permission.Supervised, rules("make *", "allow"), bash("MAKE all"), gates.Confirm, permission.CodeAsk},
