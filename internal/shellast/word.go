@@ -277,8 +277,18 @@ func (b *builder) text(s string, quoted bool) {
 	b.split(s)
 }
 
+// separated reports whether something else than a blank may join words.
+func (b *builder) separated() bool {
+	_, ok := b.st.vars["IFS"]
+	return ok
+}
+
 // words pushes the positional parameters.
 func (b *builder) words(args []word, quoted, joined bool) {
+	if joined && quoted && len(args) > 1 && b.separated() {
+		b.push(seg{text: "$*", quoted: true})
+		return
+	}
 	for i, x := range args {
 		if i > 0 && (joined && quoted || b.one) {
 			b.push(seg{text: " ", known: true, quoted: true})
@@ -305,6 +315,10 @@ func (b *builder) word(x word, quoted bool) {
 
 // list pushes the elements of "$@" or "${a[@]}".
 func (b *builder) list(items []string, quoted, joined bool) {
+	if joined && quoted && len(items) > 1 && b.separated() {
+		b.push(seg{text: "${*}", quoted: true})
+		return
+	}
 	if joined && quoted || b.one {
 		b.text(strings.Join(items, " "), true)
 		return
