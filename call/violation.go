@@ -30,6 +30,6 @@ type Violation struct {
 	Rule   string          `json:"rule"`   // what denies it
 	Source ViolationSource `json:"source"`
 	Count  int             `json:"count"`
-	By     string          `json:"by,omitempty"`   // the program that tried, by its own word
+	By     string          `json:"by,omitempty"`   // the program that tried, by its own word; of a limit what holds it
 	Hint   string          `json:"hint,omitempty"` // what can be done about it
 }

@@ -682,7 +682,8 @@ func (b *battlefield) check(t *testing.T) {
 		if err := syscall.Kill(pid, 0); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
-		if n, err := unix.Getpriority(unix.PRIO_PROCESS, pid); err != nil || n != 20 {
+		// The sandbox itself makes it 15 for a command that takes its time; the attack asks for 1.
+		if n, err := unix.Getpriority(unix.PRIO_PROCESS, pid); err != nil || n != 20 && n != 15 {
 			t.Errorf("%s has priority %d: %v", what, n, err)
 		}
 		var l unix.Rlimit

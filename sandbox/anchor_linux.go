@@ -326,7 +326,7 @@ func (a *anchor) ended() bool {
 
 // run starts a command and returns where its end will be told. The channel is
 // closed without a value when the anchor is gone.
-func (a *anchor) run(m *stage.Start, out, errOut int) (<-chan *stage.Exit, error) {
+func (a *anchor) run(m *stage.Start, fds ...int) (<-chan *stage.Exit, error) {
 	ch := make(chan *stage.Exit, 1)
 	a.mu.Lock()
 	if a.why != nil {
@@ -337,7 +337,7 @@ func (a *anchor) run(m *stage.Start, out, errOut int) (<-chan *stage.Exit, error
 	m.ID = a.next
 	a.waiting[m.ID] = ch
 	a.mu.Unlock()
-	err := a.send(m, out, errOut)
+	err := a.send(m, fds...)
 	if err == nil {
 		return ch, nil
 	}

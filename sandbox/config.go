@@ -71,21 +71,23 @@ func (u *UnixSockets) UnmarshalText(b []byte) error {
 // Config is the table [tools.sandbox]. A zero number means the kernel's or the
 // caller's own limit.
 type Config struct {
-	Mode         Mode          `toml:"mode"`
-	MinLevel     int           `toml:"min_level"`     // weakest level that may run a command
-	UnixSockets  UnixSockets   `toml:"unix_sockets"`  // which local sockets a command may use
-	Network      NetworkMode   `toml:"network"`       // what a command can reach when its call says nothing
-	MaxTimeout   time.Duration `toml:"max_timeout"`   // longest a command may take
-	KillGrace    time.Duration `toml:"kill_grace"`    // between asking a command to end and forcing it
-	IdleTimeout  time.Duration `toml:"idle_timeout"`  // a session without commands gives its processes back
-	MaxSessions  int           `toml:"max_sessions"`  // sessions that may have processes at once
-	MaxProcesses int           `toml:"max_processes"` // of one session
-	MaxOpenFiles int           `toml:"max_open_files"`
-	MaxFileSize  int64         `toml:"max_file_size"` // bytes of one file a command writes
-	TmpfsSize    int64         `toml:"tmpfs_size"`    // bytes of /dev/shm
-	SpoolSize    int64         `toml:"spool_size"`    // bytes of one command's output kept on disk
-	Reach        []int         `toml:"reach"`         // ports of the host's loopback that commands can reach
-	Expose       []int         `toml:"expose"`        // ports of commands that the host's loopback leads to
+	Mode          Mode          `toml:"mode"`
+	MinLevel      int           `toml:"min_level"`     // weakest level that may run a command
+	UnixSockets   UnixSockets   `toml:"unix_sockets"`  // which local sockets a command may use
+	Network       NetworkMode   `toml:"network"`       // what a command can reach when its call says nothing
+	MaxTimeout    time.Duration `toml:"max_timeout"`   // longest a command may take
+	KillGrace     time.Duration `toml:"kill_grace"`    // between asking a command to end and forcing it
+	IdleTimeout   time.Duration `toml:"idle_timeout"`  // a session without commands gives its processes back
+	MaxSessions   int           `toml:"max_sessions"`  // sessions that may have processes at once
+	MaxProcesses  int           `toml:"max_processes"` // of one session, threads included
+	MaxMemory     int64         `toml:"max_memory"`    // bytes, of one command's processes together; never more than half of the machine's
+	MaxOpenFiles  int           `toml:"max_open_files"`
+	MaxFileSize   int64         `toml:"max_file_size"`   // bytes of one file a command writes
+	TmpfsSize     int64         `toml:"tmpfs_size"`      // bytes of /dev/shm
+	SpoolSize     int64         `toml:"spool_size"`      // bytes of one command's output kept on disk
+	Reach         []int         `toml:"reach"`           // ports of the host's loopback that commands can reach
+	Expose        []int         `toml:"expose"`          // ports of commands that the host's loopback leads to
+	MaxOutputSize int64         `toml:"max_output_size"` // bytes a command may print before it is ended
 	// AllowHostNetwork lets a call ask for the host's network, AllowAnyHost for
 	// addresses and names of the own network.
 	AllowHostNetwork bool `toml:"allow_host_network"`
@@ -95,18 +97,20 @@ type Config struct {
 // Default returns the configuration used when nothing is said.
 func Default() Config {
 	return Config{
-		MinLevel:     LevelFull,
-		MaxTimeout:   30 * time.Minute,
-		KillGrace:    2 * time.Second,
-		IdleTimeout:  10 * time.Minute,
-		MaxSessions:  64,
-		MaxProcesses: 512,
-		MaxOpenFiles: 4096,
-		MaxFileSize:  8 << 30,
-		TmpfsSize:    256 << 20,
-		SpoolSize:    256 << 20,
-		Reach:        []int{},
-		Expose:       []int{},
+		MinLevel:      LevelFull,
+		MaxTimeout:    30 * time.Minute,
+		KillGrace:     2 * time.Second,
+		IdleTimeout:   10 * time.Minute,
+		MaxSessions:   64,
+		MaxProcesses:  512,
+		MaxMemory:     4 << 30,
+		MaxOpenFiles:  4096,
+		MaxFileSize:   8 << 30,
+		TmpfsSize:     256 << 20,
+		SpoolSize:     256 << 20,
+		MaxOutputSize: 8 << 30,
+		Reach:         []int{},
+		Expose:        []int{},
 	}
 }
 
@@ -126,10 +130,12 @@ func (c Config) Validate() error {
 	bad(c.IdleTimeout > 0, "idle_timeout", "must be more than nothing, such as \"10m\"")
 	bad(c.MaxSessions > 0, "max_sessions", "must be at least 1")
 	bad(c.MaxProcesses >= 16, "max_processes", "must be at least 16, or no shell pipeline runs")
+	bad(c.MaxMemory >= 64<<20, "max_memory", "must be at least 67108864 bytes, or few programs run")
 	bad(c.MaxOpenFiles >= 64, "max_open_files", "must be at least 64")
 	bad(c.MaxFileSize > 0, "max_file_size", "must be more than nothing, in bytes")
 	bad(c.TmpfsSize >= 1<<20, "tmpfs_size", "must be at least 1048576 bytes")
 	bad(c.SpoolSize >= 0, "spool_size", "must not be negative; 0 keeps nothing on disk")
+	bad(c.MaxOutputSize >= 1<<20, "max_output_size", "must be at least 1048576 bytes")
 	bad(c.Network <= NetworkHost, "network", "say \"off\", \"proxy\" or \"host\"")
 	errs = append(errs, validPorts("reach", c.Reach, nil), validPorts("expose", c.Expose, c.Reach))
 	return errors.Join(errs...)

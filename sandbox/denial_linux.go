@@ -41,15 +41,22 @@ func (r *Run) toldOf(denied []stage.Denial, out *Outcome) {
 	}
 }
 
-// complains reports whether output speaks of something not permitted.
+// infer adds what standard error tells of.
+func (r *Run) infer(out *Outcome) {
+	if !r.s.Confined() {
+		return // there is no policy that could have denied anything
+	}
+	view{
+		policy: r.ses.policy, extra: r.cmd.ExtraWrite, dir: r.cmd.Dir, scratch: r.cmd.Scratch,
+		files: r.s.cfg.MaxOpenFiles, procs: r.s.cfg.MaxProcesses,
+	}.infer(out.Stderr, r.denied.add)
+}
+
+// complains reports whether output speaks of the error that a denied call
+// returns.
 func complains(b []byte) bool {
 	b = bytes.ToLower(b)
-	for _, s := range []string{"not permitted", "permission denied", "eperm", "eacces"} {
-		if bytes.Contains(b, []byte(s)) {
-			return true
-		}
-	}
-	return false
+	return bytes.Contains(b, []byte(saysPerm)) || bytes.Contains(b, []byte("eperm"))
 }
 
 // explainCall says what a denied system call was about and what can be done.

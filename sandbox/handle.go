@@ -24,6 +24,10 @@ type Run struct {
 
 	denied violations
 	at     netip.Addr // where the gateway knows it
+	group  *group     // nil = it has no control group of its own
+	flood  bool       // it printed too much
+	crowd  int        // looks at which it had as many processes as there may be
+	over   bool       // it is being ended for a limit
 
 	asked sync.Once
 	stop  chan struct{} // closed when the end was asked for

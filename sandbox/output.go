@@ -39,6 +39,13 @@ func (o *output) total() (string, int64) {
 	return lastLine(o.combined.last(512)), o.combined.total
 }
 
+// printed is how many bytes were printed so far.
+func (o *output) printed() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.combined.total
+}
+
 // fill puts what was kept into an outcome, to which more may come.
 func (o *output) fill(out *Outcome, more bool) {
 	o.mu.Lock()

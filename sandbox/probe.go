@@ -11,6 +11,7 @@ type Report struct {
 	Level       int      // confinement a command gets
 	Mode        string   // strict, off
 	LandlockABI int      // 0 = none
+	Limits      string   // what holds the limits on memory and processes; "" = not known
 	Held        []string // walls that were tried and stand
 	Missing     []string // walls that do not stand
 	Fix         string   // what a person can do about it

@@ -83,6 +83,7 @@ func (s *Sandbox) runProbe(ctx context.Context, p stage.Probe) (Report, error) {
 	if err != nil {
 		return r, err
 	}
+	r.Limits = out.Limits
 	for line := range strings.Lines(string(out.Stdout.Head)) {
 		line = strings.TrimSpace(line)
 		if name, ok := strings.CutPrefix(line, "ok "); ok {

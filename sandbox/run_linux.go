@@ -142,13 +142,15 @@ func (r *Run) launch() error {
 	}
 	r.out, r.began = c, time.Now()
 	start := &stage.Start{Argv: r.cmd.Argv, Env: r.enter(), Dir: r.cmd.Dir, Self: r.cmd.Argv[0] == stage.NameProbe}
-	ended, err := r.ses.anchor.run(start, theirs[0], theirs[1])
+	r.group = r.s.groups.take(r.s.cfg)
+	ended, err := r.ses.anchor.run(start, append(theirs[:], r.s.groups.files(r.group)...)...)
 	for _, fd := range theirs {
 		_ = unix.Close(fd)
 	}
 	if err != nil {
 		c.close()
 		r.leave()
+		r.s.groups.give(r.group)
 		r.unwatch()
 		return err
 	}
@@ -164,6 +166,8 @@ func (r *Run) supervise(ended <-chan *stage.Exit) {
 	end, err := r.await(ended, &out, func() { r.note(&out, r.lookAfter()) })
 	r.out.finish(&r.s.buffers)
 	r.leave()
+	lack, ours := r.group.outOfMemory()
+	r.s.groups.give(r.group)
 	r.note(&out, r.unwatch())
 	switch {
 	case err != nil:
@@ -172,14 +176,18 @@ func (r *Run) supervise(ended <-chan *stage.Exit) {
 		r.err = r.s.notStarted(end)
 	default:
 		out.Duration = time.Since(r.began)
-		out.Killed, out.Survivors = int(end.Killed), int(end.Survivors)
+		out.Killed, out.Survivors, out.Limits = int(end.Killed), int(end.Survivors), r.group.holds()
 		r.out.fill(&out, false)
-		r.toldOf(end.Denied, &out)
 		if r.s.Confined() {
 			out.Level = LevelFull
 		}
 		setExit(&out, syscall.WaitStatus(end.Status))
-		out.OutOfMemory = out.ExitCode != 0 && !out.TimedOut && !out.Cancelled && r.s.oom.grew()
+		r.toldOf(end.Denied, &out)
+		r.overLimits(end, ours, &out)
+		r.infer(&out)
+		// Not ours, but the machine's: somebody's process was ended for it.
+		failed := out.ExitCode != 0 && !out.TimedOut && !out.Cancelled && !r.over && r.group == nil
+		out.OutOfMemory = out.OutOfMemory || lack || failed && r.s.oom.grew()
 		out.Violations = r.denied.all()
 		r.end = out
 	}
@@ -207,7 +215,8 @@ func (r *Run) lookAfter() []restored {
 // built is ours, a program that does not exist is the caller's.
 func (s *Sandbox) notStarted(end *stage.Exit) error {
 	switch end.Step {
-	case "tag", "set no_new_privs", "restrict file access", "drop capabilities", "protect limits", "filter system calls":
+	case "tag", "set no_new_privs", "restrict file access", "drop capabilities", "protect limits", "filter system calls",
+		"join control groups":
 		return unavailable(end.Step, syscall.Errno(end.Errno))
 	}
 	return &StartError{Step: end.Step, Cause: syscall.Errno(end.Errno)}
@@ -217,6 +226,8 @@ func (s *Sandbox) notStarted(end *stage.Exit) error {
 func (r *Run) await(ended <-chan *stage.Exit, out *Outcome, check func()) (*stage.Exit, error) {
 	limit := time.NewTimer(r.cmd.Timeout)
 	defer limit.Stop()
+	pulse := time.NewTicker(pulseEvery)
+	defer pulse.Stop()
 	recheck := time.NewTicker(r.s.recheck)
 	defer recheck.Stop()
 	var report <-chan time.Time
@@ -227,11 +238,12 @@ func (r *Run) await(ended <-chan *stage.Exit, out *Outcome, check func()) (*stag
 	}
 	asked := r.stop
 	var giveUp <-chan time.Time
-	stop := func() {
-		r.ses.anchor.stop(r.id, r.cmd.Grace)
+	stop := func(grace time.Duration) {
+		r.ses.anchor.stop(r.id, grace)
 		asked = nil
 		limit.Stop()
-		giveUp = time.After(r.cmd.Grace + overdue)
+		pulse.Stop()
+		giveUp = time.After(grace + overdue)
 	}
 	for {
 		select {
@@ -239,21 +251,25 @@ func (r *Run) await(ended <-chan *stage.Exit, out *Outcome, check func()) (*stag
 			if end != nil {
 				return end, nil
 			}
-			if out.TimedOut || out.Cancelled {
+			if out.TimedOut || out.Cancelled || r.over {
 				// The whole session had to go; nothing of it is left.
 				return &stage.Exit{Status: uint32(syscall.SIGKILL)}, nil
 			}
 			return nil, fmt.Errorf("%w: %w", ErrLost, r.ses.anchor.cause())
 		case <-asked:
 			out.Cancelled = true
-			stop()
+			stop(r.cmd.Grace)
 		case <-limit.C:
 			out.TimedOut = true
-			stop()
+			stop(r.cmd.Grace)
 		case <-giveUp:
 			giveUp = nil
 			r.s.log.Warn("a command could not be ended; its session is ended", "session", r.cmd.Session)
 			go r.ses.anchor.close()
+		case <-pulse.C:
+			if r.overNow() {
+				stop(0)
+			}
 		case <-report:
 			r.cmd.Progress(r.out.total())
 		case <-recheck.C:

@@ -24,6 +24,12 @@ const (
 	LevelFull = 3 // namespaces, read-only view, Landlock, no capabilities, system call filter
 )
 
+// What holds the limits on memory and processes.
+const (
+	LimitsGroup   = "cgroup v1" // a control group of each command: the kernel, exactly
+	LimitsWatched = "watchdog"  // looks at what each command takes, several times a second
+)
+
 // ErrUnavailable means that a command could not be confined and was not run.
 var ErrUnavailable = errors.New("the sandbox is not available")
 
@@ -97,9 +103,10 @@ type Outcome struct {
 	Stderr      Stream
 	Combined    Stream // both, in the order they arrived
 	Duration    time.Duration
-	Killed      int // processes it left behind, ended with it
-	Survivors   int // processes that could not be ended
-	Level       int // how it was confined
+	Killed      int    // processes it left behind, ended with it
+	Survivors   int    // processes that could not be ended
+	Level       int    // how it was confined
+	Limits      string // what holds its limits: one of the constants above
 	// Restored tells of what was put back or set aside, because something would
 	// later have been run for it outside.
 	Restored []string
@@ -119,8 +126,9 @@ type Sandbox struct {
 	buffers sync.Pool     // of arrays to read output into
 	recheck time.Duration // between looks at what a command that takes long may have changed
 
-	oom   oomCounter
-	watch watch // after what commands must not leave behind
+	oom    oomCounter
+	groups groups
+	watch  watch // after what commands must not leave behind
 
 	gates   sync.WaitGroup // gateways of sessions that may not all be gone, and what is exposed
 	exposed exposed

@@ -244,6 +244,7 @@ func (s *Sandbox) setup(p Policy, cmd Command) *stage.Setup {
 		NoFile:      uint64(s.cfg.MaxOpenFiles),
 		FileSize:    uint64(s.cfg.MaxFileSize),
 		Processes:   uint64(s.cfg.MaxProcesses),
+		Memory:      uint64(s.cfg.memoryLimit()),
 		TmpfsBytes:  uint64(s.cfg.TmpfsSize),
 	}
 	if !m.Open {
@@ -310,5 +311,6 @@ func (s *Sandbox) Close() error {
 		}
 	}
 	s.gates.Wait()
+	s.groups.close()
 	return nil
 }

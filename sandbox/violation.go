@@ -33,7 +33,9 @@ func (vs *violations) add(v Violation) {
 	defer vs.mu.Unlock()
 	for i := range vs.list {
 		if old := &vs.list[i]; old.Kind == v.Kind && old.Op == v.Op && old.Target == v.Target && old.Rule == v.Rule {
-			old.Count += v.Count
+			if v.Source != call.SourceInferred || old.Source != call.SourceExact { // a guess adds nothing
+				old.Count += v.Count
+			}
 			return
 		}
 	}

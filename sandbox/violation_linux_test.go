@@ -56,6 +56,8 @@ func TestAttack(t *testing.T) {
 
 // attacks are tried inside; what they say is compared outside.
 var attacks = map[string]func(args []string){
+	"memory": eatMemory,
+	"files":  eatFiles,
 	"calls": func(args []string) {
 		for _, a := range args {
 			var n [4]uintptr
@@ -209,5 +211,41 @@ func TestCallNames(t *testing.T) {
 	}
 	if slices.Contains(hints, "") {
 		t.Errorf("%q", hints)
+	}
+}
+
+// What is only known from what programs print says so, and is told whatever
+// the command's exit code.
+func TestInferredIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.need(t)
+	for script, want := range map[string]Violation{
+		"touch /etc/zeph-new; true":                   {Op: "write", Target: "/etc/zeph-new", Rule: "fs.write", Count: 1},
+		"touch ../outside/new | cat":                  {Op: "write", Target: w.outside + "/new", Rule: "fs.write", Count: 1},
+		"cat " + w.secret + " " + w.secret + "; true": {Op: "read", Target: w.secret, Rule: "fs.secret", Count: 2},
+		"echo x > .git/hooks/pre-commit; true":        {Op: "write", Target: ".git/hooks/pre-commit", Rule: "fs.protected", Count: 1},
+		"touch f; chmod 0 f; ./f; cat f || ./f; true": {},
+	} {
+		out := w.run(t, script)
+		if want.Op == "" {
+			if out.Violations != nil {
+				t.Errorf("%s: %+v", script, out.Violations)
+			}
+			continue
+		}
+		if !filepath.IsAbs(want.Target) {
+			want.Target = filepath.Join(w.root, want.Target)
+		}
+		want.Kind, want.Source = call.ViolationFS, call.SourceInferred
+		if len(out.Violations) != 1 {
+			t.Errorf("%s: %+v, %s", script, out.Violations, out.Combined.Text())
+			continue
+		}
+		got := out.Violations[0]
+		got.Hint = ""
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: %s", script, d)
+		}
 	}
 }

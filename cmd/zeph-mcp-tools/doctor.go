@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zeph-tools/zeph-mcp-tools/audit"
+	"github.com/zeph-tools/zeph-mcp-tools/sandbox"
 )
 
 // diagnosis is what doctor found out.
@@ -28,6 +29,7 @@ type diagnosis struct {
 		Mode        string   `json:"mode"`
 		Level       int      `json:"level"`
 		LandlockABI int      `json:"landlock_abi"`
+		Limits      string   `json:"limits"` // what holds memory and processes
 		Held        []string `json:"held"`
 		Missing     []string `json:"missing"`
 		Error       string   `json:"error,omitempty"`
@@ -92,6 +94,7 @@ func (f *flags) diagnose(ctx context.Context, s streams) (d diagnosis, code int,
 		d.Tools = append(d.Tools, t.Name)
 	}
 	d.Sandbox.Mode, d.Sandbox.Level, d.Sandbox.LandlockABI = r.Mode, r.Level, r.LandlockABI
+	d.Sandbox.Limits = r.Limits
 	d.Sandbox.Held, d.Sandbox.Missing, d.Sandbox.Fix = list(r.Held), list(r.Missing), r.Fix
 	d.Sandbox.TookMS = float64(r.Took.Microseconds()) / 1000
 	if r.Err != nil {
@@ -149,6 +152,12 @@ func (d diagnosis) text() string {
 		line("audit log", "%s", d.AuditLog)
 	}
 	line("sandbox", "%s, level %d, Landlock ABI %d, probed in %.0f ms", d.Sandbox.Mode, d.Sandbox.Level, d.Sandbox.LandlockABI, d.Sandbox.TookMS)
+	switch d.Sandbox.Limits {
+	case sandbox.LimitsGroup:
+		line("limits", "%s: the kernel holds memory and processes of each command", d.Sandbox.Limits)
+	case sandbox.LimitsWatched:
+		line("limits", "%s: memory and processes of each command are looked at several times a second", d.Sandbox.Limits)
+	}
 	for _, h := range d.Sandbox.Held {
 		line("", "holds: %s", h)
 	}

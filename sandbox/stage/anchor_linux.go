@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	leftoverBusy  = 500 * time.Millisecond // as long as one of them has something to do: the machine may be busy
 	leftoverGrace = 100 * time.Millisecond // for what a command that ended left behind, such as a tee writing its last line
 	sweepLimit    = 500 * time.Millisecond // for processes to be gone after they were killed
 )
@@ -32,6 +33,9 @@ type anchor struct {
 	byID  map[uint64]*command
 	born  chan struct{} // something to reap may exist
 
+	guarding bool // below the lock
+	spare    sync.Once
+
 	harden chan int // processes whose limit on processes has to be made final
 }
 
@@ -45,6 +49,14 @@ type command struct {
 	stopping bool
 	killed   uint32
 	denied   []Denial
+	over     byte // what it took too much of
+	grouped  bool // it has control groups of its own
+
+	// Of the guard alone.
+	began time.Time
+	soft  bool          // others go first
+	full  time.Duration // how long there were as many processes as there may be
+	weigh time.Time     // when its memory may be looked at closely again
 }
 
 // serve is the life of an anchor. It ends when the control socket does, and
@@ -188,7 +200,7 @@ func (a *anchor) takeStart(buf, oob []byte, t tag, step string, unfit error) {
 		m, fds := a.recv(buf, oob)
 		switch m := m.(type) {
 		case *Start:
-			if len(fds) != 2 {
+			if len(fds) != 2 && len(fds) != 6 {
 				unix.Exit(1)
 			}
 			j := job{c: &command{id: m.ID, tag: -1}, start: m, fds: fds}
@@ -250,7 +262,18 @@ func (a *anchor) spawn(j job, t tag) (string, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c.tag, c.tagInode = t.fd, t.inode
+	if len(j.fds) == 6 {
+		// What it starts is born where the thread is.
+		if err := move(j.fds[2:4]); err != nil {
+			return "join control groups", err
+		}
+		defer func() {
+			if move(j.fds[4:]) != nil {
+				unix.Exit(1) // the next command would be in this one's
+			}
+		}()
+	}
+	c.tag, c.tagInode, c.grouped = t.fd, t.inode, len(j.fds) == 6
 	lift := a.limitProcesses()
 	pid, err := syscall.ForkExec(path, m.Argv, &syscall.ProcAttr{
 		Dir: m.Dir, Env: m.Env,
@@ -261,12 +284,27 @@ func (a *anchor) spawn(j job, t tag) (string, error) {
 	if err != nil {
 		return "run " + path, err
 	}
-	c.pid = pid
+	c.pid, c.began = pid, time.Now()
 	a.byPID[pid] = c
+	if !a.guarding {
+		a.guarding = true
+		go a.guard()
+	}
 	if c.stopping {
 		go a.terminate(c) // it was asked for before there was anything to stop
 	}
 	return "", nil
+}
+
+// move puts the calling thread into the control groups of which these are the
+// lists of threads.
+func move(tasks []int) error {
+	for _, fd := range tasks {
+		if _, err := unix.Write(fd, []byte("0")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // limitProcesses makes the next process be born with its limit on processes.

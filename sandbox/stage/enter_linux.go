@@ -47,9 +47,9 @@ func launch(mode string) {
 		Files: []uintptr{0, 1, 2, ControlFD},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_PARENT},
 	}
+	// The anchor and what it runs are the first to go when memory is short.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	if mode != ModeOpen {
-		// The anchor and what it runs are the first to go when memory is short.
-		_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 		uid, gid := os.Getuid(), os.Getgid()
 		attr.Sys.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID |
 			unix.CLONE_NEWIPC | unix.CLONE_NEWUTS

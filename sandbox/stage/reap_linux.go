@@ -3,6 +3,7 @@ package stage
 import (
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -47,25 +48,30 @@ func (a *anchor) reap() {
 func (a *anchor) end(c *command, ws syscall.WaitStatus, survivors int) {
 	a.mu.Lock()
 	delete(a.byID, c.id)
-	killed, denied := c.killed, c.denied
+	m := &Exit{ID: c.id, Status: uint32(ws), Killed: c.killed, Survivors: uint32(survivors), Denied: c.denied, Over: c.over}
 	a.mu.Unlock()
 	if c.tag >= 0 {
 		_ = unix.Close(c.tag)
 	}
-	a.send(&Exit{ID: c.id, Status: uint32(ws), Killed: killed, Survivors: uint32(survivors), Denied: denied})
+	a.send(m)
 }
 
 // cleanUp ends what a command left behind: a moment to finish, then force.
 func (a *anchor) cleanUp(c *command, ws syscall.WaitStatus) {
-	until := time.Now().Add(leftoverGrace)
+	began := time.Now()
 	wait := time.Millisecond
 	for {
+		left := a.left(c)
+		until := began.Add(leftoverGrace)
+		if slices.ContainsFunc(left, busy) {
+			until = began.Add(leftoverBusy)
+		}
 		a.mu.Lock()
 		if c.stopping {
 			until = c.force
 		}
 		a.mu.Unlock()
-		if len(a.left(c)) == 0 || time.Now().After(until) {
+		if len(left) == 0 || time.Now().After(until) {
 			break
 		}
 		time.Sleep(min(wait, time.Until(until)))
@@ -103,11 +109,13 @@ func (a *anchor) stop(m *Stop) {
 
 // terminate carries out a stop of a command that has been started.
 func (a *anchor) terminate(c *command) {
-	for _, pid := range a.left(c) {
-		_ = unix.Kill(pid, unix.SIGTERM)
-		_ = unix.Kill(pid, unix.SIGCONT)
+	if wait := time.Until(c.force); wait > 0 {
+		for _, pid := range a.left(c) {
+			_ = unix.Kill(pid, unix.SIGTERM)
+			_ = unix.Kill(pid, unix.SIGCONT)
+		}
+		time.Sleep(time.Until(c.force))
 	}
-	time.Sleep(time.Until(c.force))
 	a.mu.Lock()
 	running := a.byID[c.id] == c
 	a.mu.Unlock()
@@ -123,14 +131,26 @@ func (a *anchor) kill(c *command) int {
 	seen := map[int]bool{}
 	for {
 		left := a.left(c)
+		a.mu.Lock() // the count has to be right when the reaper sees the end
 		for _, pid := range left {
-			a.mu.Lock() // the count has to be right when the reaper sees the end
-			if unix.Kill(pid, unix.SIGKILL) == nil && !seen[pid] && pid != c.pid {
+			if !seen[pid] && pid != c.pid {
 				seen[pid] = true
 				c.killed++
 			}
-			a.mu.Unlock()
 		}
+		// A whole group at once first: nothing in it can make another process
+		// meanwhile. Groups do not reach over commands.
+		groups := map[int]bool{}
+		for _, pid := range left {
+			if g, err := unix.Getpgid(pid); err == nil && g > 1 && !groups[g] && !a.setup.Open {
+				groups[g] = true
+				_ = unix.Kill(-g, unix.SIGKILL)
+			}
+		}
+		for _, pid := range left {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		a.mu.Unlock()
 		if len(left) == 0 || time.Now().After(until) {
 			return len(left)
 		}
@@ -220,6 +240,17 @@ func (a *anchor) killDescendants() {
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// busy reports whether a process runs, or would if there were a processor, and
+// does not just wait.
+func busy(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	end := len(b) - 1
+	for end >= 0 && b[end] != ')' {
+		end--
+	}
+	return err == nil && end >= 0 && end+2 < len(b) && (b[end+2] == 'R' || b[end+2] == 'D')
 }
 
 // descendants lists the live processes below root.

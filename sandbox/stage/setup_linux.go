@@ -58,6 +58,7 @@ func (b *builder) build() error {
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return at("mount /proc", err)
 	}
+	b.boundPIDs()
 	if err := b.devices(devs); err != nil {
 		return err
 	}
@@ -73,6 +74,17 @@ func (b *builder) build() error {
 	}
 	// The working directory still names a folder of the view before.
 	return at("change to /", os.Chdir("/"))
+}
+
+// boundPIDs sets how many processes this namespace can hold, which also counts
+// root's. It is twice what commands may have, so that one is told apart as the
+// one that has too many before nobody can start any. Kernels before 6.14 have
+// one number for all namespaces and refuse.
+func (b *builder) boundPIDs() {
+	const reserved = 300 // the kernel keeps these numbers to itself
+	if n := b.setup.Processes; n > 0 {
+		_ = os.WriteFile("/proc/sys/kernel/pid_max", []byte(strconv.FormatUint(reserved+2*n, 10)), 0)
+	}
 }
 
 func opName(o Op) string {

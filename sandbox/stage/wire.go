@@ -54,6 +54,7 @@ type Setup struct {
 	NoFile      uint64
 	FileSize    uint64
 	Processes   uint64
+	Memory      uint64 // bytes of one command's processes together
 	TmpfsBytes  uint64
 	Mounts      []Mount
 	Sockets     []Socket // handed out with [Ready], in this order
@@ -72,7 +73,8 @@ type Fail struct {
 }
 
 // Start runs one command. Two descriptors come with it: its standard output
-// and standard error.
+// and standard error. Four more say which control groups it is started in, as
+// the lists of their threads: two to enter, and two to come back to.
 type Start struct {
 	ID   uint64
 	Self bool // run this very binary instead of Argv[0]
@@ -105,6 +107,7 @@ type Exit struct {
 	Step      string
 	Errno     uint32
 	Denied    []Denial
+	Over      byte // the limit it was ended for
 }
 
 // Denial is a system call that was denied to a command, and how often.
@@ -194,6 +197,7 @@ func (m *Setup) put(w *writer) {
 	w.u64(m.NoFile)
 	w.u64(m.FileSize)
 	w.u64(m.Processes)
+	w.u64(m.Memory)
 	w.u64(m.TmpfsBytes)
 	w.u32(uint32(len(m.Mounts)))
 	for _, x := range m.Mounts {
@@ -211,7 +215,7 @@ func (m *Setup) put(w *writer) {
 
 func (m *Setup) get(r *reader) {
 	m.Open, m.HostNetwork, m.Names, m.UnixSockets = r.flag(), r.flag(), r.flag(), r.flag()
-	m.NoFile, m.FileSize, m.Processes, m.TmpfsBytes = r.u64(), r.u64(), r.u64(), r.u64()
+	m.NoFile, m.FileSize, m.Processes, m.Memory, m.TmpfsBytes = r.u64(), r.u64(), r.u64(), r.u64(), r.u64()
 	n := r.count(9)
 	m.Mounts = make([]Mount, 0, n)
 	for range n {
@@ -284,6 +288,7 @@ func (m *Exit) put(w *writer) {
 		w.u32(d.PID)
 		w.text(d.Name)
 	}
+	w.b = append(w.b, m.Over)
 }
 
 func (m *Exit) get(r *reader) {
@@ -292,6 +297,7 @@ func (m *Exit) get(r *reader) {
 	for range r.count(20) {
 		m.Denied = append(m.Denied, Denial{Call: r.u32(), Detail: r.u32(), Count: r.u32(), PID: r.u32(), Name: r.text()})
 	}
+	m.Over = r.byte()
 }
 
 type writer struct{ b []byte }

@@ -10,7 +10,7 @@ import (
 func frames() []Message {
 	return []Message{
 		&Setup{
-			Open: true, HostNetwork: true, Names: true, UnixSockets: true, NoFile: 1, FileSize: 1 << 40, Processes: 3, TmpfsBytes: 4,
+			Open: true, HostNetwork: true, Names: true, UnixSockets: true, NoFile: 1, FileSize: 1 << 40, Processes: 3, Memory: 1 << 33, TmpfsBytes: 4,
 			Mounts:  []Mount{{Op: OpWrite, Path: "/a", Source: "/b"}, {Op: OpMaskHold, Path: "/ü"}, {Op: OpNames, Path: "/c"}},
 			Sockets: []Socket{{Datagrams: true, Port: 53}, {Anywhere: true, Port: 65535}},
 		},
@@ -20,7 +20,7 @@ func frames() []Message {
 		&Start{ID: 1 << 33, Argv: []string{"sh", "-c", ""}, Env: []string{"A=b"}, Dir: "/"},
 		&Stop{ID: 2, GraceMS: 2000},
 		&Exit{ID: 3, Status: 9, Killed: 1, Survivors: 2, Step: "run", Errno: 2},
-		&Exit{ID: 4, Denied: []Denial{{Call: 101, Detail: 1, Count: 3, PID: 12, Name: "gdb"}, {Call: 5}}},
+		&Exit{ID: 4, Denied: []Denial{{Call: 101, Detail: 1, Count: 3, PID: 12, Name: "gdb"}, {Call: 5}}, Over: 2},
 		&Connect{ID: 4},
 		&Connected{ID: 5, Errno: 24},
 	}

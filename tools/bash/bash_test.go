@@ -263,6 +263,41 @@ func TestStructure(t *testing.T) {
 	}
 }
 
+// A model sees what was denied and what it can do, in text and in structure,
+// whatever the exit code; the record has it too.
+func TestDeniedIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(_ *bash.Config, c *sandbox.Config) { c.MaxMemory = 64 << 20 })
+	w.need(t)
+	res := w.run(t, map[string]any{"command": "touch /etc/zeph-new; true"})
+	var got struct {
+		Sandbox struct {
+			Violations []call.Violation `json:"violations"`
+		} `json:"sandbox"`
+	}
+	if err := json.Unmarshal(res.Structured, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := []call.Violation{{
+		Kind: call.ViolationFS, Op: "write", Target: "/etc/zeph-new", Rule: "fs.write", Source: call.SourceInferred, Count: 1,
+		Hint: "outside the workspace; ask for allow_write",
+	}}
+	if d := cmp.Diff(want, got.Sandbox.Violations); d != "" {
+		t.Errorf("structure (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(want, res.Outcome.Violations); d != "" {
+		t.Errorf("outcome (-want +got):\n%s", d)
+	}
+	if line := "\n[denied by the sandbox: write /etc/zeph-new (it seems): outside the workspace; ask for allow_write]"; !strings.HasSuffix(res.Text, line) {
+		t.Errorf("text %q", res.Text)
+	}
+	res = w.run(t, map[string]any{"command": "x=$(head -c 100000000 /dev/zero | tr '\\0' x); echo got it"})
+	line := "exit code 137 (SIGKILL)\n[denied by the sandbox: more memory than 64 MiB: its processes together took more, so all were ended; "
+	if !strings.Contains(res.Text, line) || !strings.Contains(string(res.Structured), `"out_of_memory":true`) {
+		t.Errorf("text %q, %s", res.Text, res.Structured)
+	}
+}
+
 func TestOutputIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -2,6 +2,7 @@ package bash
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -119,7 +120,7 @@ func (j job) text(out sandbox.Outcome, res result) string {
 	if missed(out, res.Masked) {
 		note(noNetwork)
 	}
-	if out.Killed > 0 && !out.TimedOut {
+	if out.Killed > 0 && !out.TimedOut && !overLimit(out) {
 		note("[%d processes it left running were ended]", out.Killed)
 	}
 	j.remarks(out, note)
@@ -166,7 +167,10 @@ func denials(vs []sandbox.Violation) string {
 			continue
 		}
 		s := v.Op
-		if v.Target != "" {
+		switch {
+		case v.Kind == call.ViolationLimit:
+			s = "more " + v.Op + " than " + v.Target
+		case v.Target != "":
 			s += " " + v.Target
 		}
 		if v.Count > 1 {
@@ -196,6 +200,14 @@ func denials(vs []sandbox.Violation) string {
 	return "denied by the sandbox: " + b.String()
 }
 
+// overLimit reports whether the command was ended for a limit, which is told as
+// what it was denied.
+func overLimit(out sandbox.Outcome) bool {
+	return slices.ContainsFunc(out.Violations, func(v sandbox.Violation) bool {
+		return v.Kind == call.ViolationLimit && v.Source == call.SourceExact
+	})
+}
+
 // status is the line about how a command ended; "" for a success.
 func status(out sandbox.Outcome) string {
 	code := out.ExitCode
@@ -215,7 +227,7 @@ func status(out sandbox.Outcome) string {
 	if code == 0 {
 		return ""
 	}
-	if out.OutOfMemory {
+	if out.OutOfMemory && !overLimit(out) {
 		why += "; the kernel ended a process for lack of memory"
 	}
 	return fmt.Sprintf("\nexit code %d%s", code, why)
