@@ -42,8 +42,8 @@ type outside struct {
 	asked  []string
 }
 
-func newOutside(t *testing.T, rules []string, h http.HandlerFunc) *outside {
-	t.Helper()
+func newOutside(tb testing.TB, rules []string, h http.HandlerFunc) *outside {
+	tb.Helper()
 	o := &outside{}
 	if h == nil {
 		h = func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s %s%s", r.Method, r.Host, r.URL) }
@@ -52,20 +52,20 @@ func newOutside(t *testing.T, rules []string, h http.HandlerFunc) *outside {
 	o.tls = httptest.NewUnstartedServer(h)
 	o.tls.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	o.tls.StartTLS()
-	t.Cleanup(o.plain.Close)
-	t.Cleanup(o.tls.Close)
+	tb.Cleanup(o.plain.Close)
+	tb.Cleanup(o.tls.Close)
 	o.roots = x509.NewCertPool()
 	o.roots.AddCert(o.tls.Certificate())
-	o.tlsPort = portOfURL(t, o.tls.URL)
+	o.tlsPort = portOfURL(tb, o.tls.URL)
 	list, err := ParseRules(rules)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	cfg := Default()
 	cfg.DeniedDomains = []string{"denied.example.com"}
 	denied, err := NewPolicy(cfg)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	o.proxy, err = NewProxy(denied, list, func(c Connection) {
 		o.mu.Lock()
@@ -73,11 +73,11 @@ func newOutside(t *testing.T, rules []string, h http.HandlerFunc) *outside {
 		o.events = append(o.events, c)
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := o.proxy.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	server := netip.MustParseAddr("127.0.0.1")
@@ -86,14 +86,14 @@ func newOutside(t *testing.T, rules []string, h http.HandlerFunc) *outside {
 	core.place = func(port uint16) uint16 {
 		switch port {
 		case 80:
-			return uint16(portOfURL(t, o.plain.URL))
+			return uint16(portOfURL(tb, o.plain.URL))
 		case 443:
 			return uint16(o.tlsPort)
 		}
 		return port
 	}
 	core.lookup = o.lookup
-	o.at = o.listen(t, o.proxy.ServeProxy)
+	o.at = o.listen(tb, o.proxy.ServeProxy)
 	return o
 }
 
@@ -122,25 +122,25 @@ func (o *outside) lookup(_ context.Context, host string) ([]netip.Addr, error) {
 	return nil, &net.DNSError{Err: "no such host", IsNotFound: true}
 }
 
-func portOfURL(t *testing.T, text string) int {
-	t.Helper()
+func portOfURL(tb testing.TB, text string) int {
+	tb.Helper()
 	u, err := url.Parse(text)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	n, err := strconv.Atoi(u.Port())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return n
 }
 
 // listen has the proxy serve a new listener and returns its address.
-func (o *outside) listen(t *testing.T, serve func(net.Listener)) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "0.0.0.0:0")
+func (o *outside) listen(tb testing.TB, serve func(net.Listener)) string {
+	tb.Helper()
+	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp4", "0.0.0.0:0")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	serve(l)
 	_, port, _ := net.SplitHostPort(l.Addr().String())

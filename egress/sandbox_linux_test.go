@@ -1,10 +1,13 @@
 package egress
 
 import (
+	"crypto/tls"
 	"encoding/pem"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,17 +29,17 @@ type inside struct {
 	net  sandbox.Network
 }
 
-func newInside(t *testing.T, rules []string, h http.HandlerFunc, edit func(*sandbox.Config)) *inside {
-	t.Helper()
-	in := &inside{outside: newOutside(t, rules, h)}
+func newInside(tb testing.TB, rules []string, h http.HandlerFunc, edit func(*sandbox.Config)) *inside {
+	tb.Helper()
+	in := &inside{outside: newOutside(tb, rules, h)}
 	base, err := os.MkdirTemp("/var/tmp", "zeph-net-") //nolint:usetesting // /tmp is private inside
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(base) })
+	tb.Cleanup(func() { _ = os.RemoveAll(base) })
 	in.root = filepath.Join(base, "root")
 	if err := os.Mkdir(in.root, 0o700); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	cfg := sandbox.Default()
 	if edit != nil {
@@ -44,18 +47,18 @@ func newInside(t *testing.T, rules []string, h http.HandlerFunc, edit func(*sand
 	}
 	policy := sandbox.Policy{Roots: []string{in.root}, StateDir: filepath.Join(base, "state")}
 	if in.box, err = sandbox.New(cfg, policy, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := in.box.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
-	if r := in.box.Probe(t.Context()); r.Err != nil {
+	if r := in.box.Probe(tb.Context()); r.Err != nil {
 		if os.Getenv("ZEPH_REQUIRE_SANDBOX") == "1" {
-			t.Fatal(r.Err)
+			tb.Fatal(r.Err)
 		}
-		t.Skip(r.Err)
+		tb.Skip(r.Err)
 	}
 	in.net = sandbox.Network{
 		Mode: sandbox.NetworkProxy, Rules: strings.Join(rules, " "), Ports: in.proxy.rules.Ports(),
@@ -63,7 +66,7 @@ func newInside(t *testing.T, rules []string, h http.HandlerFunc, edit func(*sand
 	}
 	ca := filepath.Join(in.root, "ca.pem")
 	if err := os.WriteFile(ca, pemOf(in.tls), 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return in
 }
@@ -288,4 +291,72 @@ var _ sandbox.Gateway = (*Proxy)(nil)
 
 func pemOf(s *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
+
+// BenchmarkNetwork runs a program without a network, with one, and as the first
+// of a call that was granted another host, in turns.
+func BenchmarkNetwork(b *testing.B) {
+	in := newInside(b, []string{"example.com"}, nil, nil)
+	took := map[string][]time.Duration{}
+	n := 0
+	for b.Loop() {
+		for name, edit := range map[string]func(*sandbox.Command){
+			"off":   func(c *sandbox.Command) { c.Network = sandbox.Network{} },
+			"proxy": func(*sandbox.Command) {},
+			"new-grant": func(c *sandbox.Command) {
+				n++
+				c.Network.Rules = strconv.Itoa(n)
+				c.Network.Open = func() (sandbox.Gateway, error) { return NewProxy(in.proxy.policy, in.proxy.rules, func(Connection) {}) }
+			},
+		} {
+			cmd := in.command("true")
+			cmd.Argv, cmd.Session = []string{"/bin/true"}, name
+			edit(&cmd)
+			began := time.Now()
+			if _, err := in.box.Run(b.Context(), cmd); err != nil {
+				b.Fatal(err)
+			}
+			took[name] = append(took[name], time.Since(began))
+			if name == "new-grant" {
+				in.box.End(name)
+			}
+		}
+	}
+	for name, all := range took {
+		slices.Sort(all)
+		b.ReportMetric(float64(all[len(all)/2].Microseconds()), name+"-µs")
+	}
+}
+
+// BenchmarkConnection fetches over a new TLS connection, through the proxy and
+// plainly.
+func BenchmarkConnection(b *testing.B) {
+	o := newOutside(b, []string{"example.com"}, nil)
+	for name, proxy := range map[string]string{"http": "http://" + o.at, "socks": "socks5h://" + o.at, "plain": ""} {
+		b.Run(name, func(b *testing.B) {
+			u, err := url.Parse(proxy)
+			if err != nil {
+				b.Fatal(err)
+			}
+			tr := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: o.roots, MinVersion: tls.VersionTLS12}}
+			target := "https://example.com/"
+			if proxy == "" {
+				target = o.tls.URL
+			} else {
+				tr.Proxy = http.ProxyURL(u)
+			}
+			for b.Loop() {
+				req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, target, http.NoBody)
+				if err != nil {
+					b.Fatal(err)
+				}
+				resp, err := tr.RoundTrip(req)
+				if err != nil {
+					b.Fatal(err)
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			}
+		})
+	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // instructions is what a model should know before its first call.
-const instructions = "Commands and files are confined to the workspace; bash has no network, and private /tmp and caches. " +
+const instructions = "Commands and files are confined to the workspace; bash reaches only hosts that were allowed, and has private /tmp and caches. " +
 	"Use fetch or web_scrape for the web. A refusal says why and what to do instead: do not try to get around it. " +
 	"Some calls wait for a person to approve; after a decline do not repeat the call."
 
