@@ -314,6 +314,7 @@ func kernel() []row {
 		{"the console", "tioclinux", cells{"ENOTTY", "EPERM"}},
 		{"the console, with high bits", "tioclinux-high", cells{"ENOTTY", "EPERM"}},
 		{"everything executable", "personality", cells{worked, "EPERM"}},
+		{"a crash told to the host", "core-limit", cells{worked, "EPERM"}},
 		{"the host's name", "hostname", cells{"-", "EPERM"}},
 		{"the clock's speed", "adjust-clock", cells{"-", "EPERM"}},
 		{"the clock's speed, by clock", "adjust-clock-of 0", cells{"-", "EPERM"}},

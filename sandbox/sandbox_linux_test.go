@@ -264,7 +264,7 @@ func TestPosture(t *testing.T) {
 			t.Errorf("%q in\n%s", never, text)
 		}
 	}
-	for what, want := range map[string]string{"Max core file size": "0 ", "Max open files": "4096 ", "Max processes": "512 "} {
+	for what, want := range map[string]string{"Max core file size": "1 ", "Max open files": "4096 ", "Max processes": "512 "} {
 		i := strings.Index(text, what)
 		if i < 0 || !strings.HasPrefix(strings.TrimSpace(text[i+len(what):]), want) {
 			t.Errorf("%s is not %s", what, want)

@@ -143,13 +143,12 @@ func (a *anchor) limit() error {
 		what  string
 		which int
 		max   uint64
-		zero  bool
 	}{
-		{"limit core files", unix.RLIMIT_CORE, 0, true},
-		{"limit open files", unix.RLIMIT_NOFILE, a.setup.NoFile, false},
-		{"limit file size", unix.RLIMIT_FSIZE, a.setup.FileSize, false},
+		{"limit core files", unix.RLIMIT_CORE, 1}, // see limitsFilter
+		{"limit open files", unix.RLIMIT_NOFILE, a.setup.NoFile},
+		{"limit file size", unix.RLIMIT_FSIZE, a.setup.FileSize},
 	} {
-		if l.max == 0 && !l.zero {
+		if l.max == 0 {
 			continue
 		}
 		var now syscall.Rlimit

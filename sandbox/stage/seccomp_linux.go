@@ -25,6 +25,7 @@ const (
 	retKill  = unix.SECCOMP_RET_KILL_PROCESS
 	retPerm  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	retNoSys = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	retDone  = unix.SECCOMP_RET_ERRNO // said to have been done, and not done
 	retProto = unix.SECCOMP_RET_ERRNO | uint32(unix.EPROTONOSUPPORT)
 
 	retListener = unix.SECCOMP_RET_USER_NOTIF // which refuses, and tells of it
@@ -204,10 +205,25 @@ func socketRule(q *program, unixSockets bool, deny uint32) {
 // anchor and of its commands is the same, so the kernel would let a command take
 // the anchor's files and threads away, and with them every later command's. It
 // is for the threads that start commands only: the anchor does it itself.
+//
+// The limit on core files stays at one byte, which alone keeps the kernel from
+// handing a crash to a helper of the host that runs as root: at none it would. A
+// program that asks for none, as those that hold keys do, is told it has it.
 func limitsFilter() []unix.SockFilter {
 	var p program
 	p.load(offNumber)
+	p.on(unix.SYS_SETRLIMIT, func(q *program) {
+		q.load(offArg0)
+		q.list([]uint32{unix.RLIMIT_CORE}, retDone)
+	})
 	p.on(unix.SYS_PRLIMIT64, func(q *program) {
+		q.load(offArg1)
+		q.jump(unix.BPF_JEQ, unix.RLIMIT_CORE, 0, 5)
+		q.load(offArg2)
+		q.jump(unix.BPF_JEQ, 0, 0, 2)
+		q.load(offArg2Hi)
+		q.jump(unix.BPF_JEQ, 0, 1, 0)
+		q.ret(retDone)
 		q.load(offArg0)
 		q.list([]uint32{0}, retAllow)
 		q.load(offArg2)

@@ -143,6 +143,12 @@ func TestLimitsFilter(t *testing.T) {
 		{"another, from high memory", unix.SYS_PRLIMIT64, []uint64{1, unix.RLIMIT_NOFILE, 0x7fff00000000}, retPerm},
 		{"its own by number", unix.SYS_PRLIMIT64, []uint64{1 << 32, unix.RLIMIT_NOFILE, 0x1000}, retAllow},
 		{"another call", unix.SYS_READ, []uint64{1, 2, 3}, retAllow},
+		{"core files", unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_CORE, 0x1000}, retDone},
+		{"core files, from high memory", unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_CORE, 0x7fff00000000}, retDone},
+		{"a look at core files", unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_CORE, 0}, retAllow},
+		{"another's core files", unix.SYS_PRLIMIT64, []uint64{7, unix.RLIMIT_CORE, 0}, retAllow},
+		{"core files, the old way", unix.SYS_SETRLIMIT, []uint64{unix.RLIMIT_CORE, 0x1000}, retDone},
+		{"open files, the old way", unix.SYS_SETRLIMIT, []uint64{unix.RLIMIT_NOFILE, 0x1000}, retAllow},
 	} {
 		if got := ask(t, f, auditArch(), tt.number, tt.args...); got != tt.want {
 			t.Errorf("%s: %#x, want %#x", tt.name, got, tt.want)

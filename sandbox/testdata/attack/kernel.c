@@ -329,6 +329,19 @@ static int do_raise_limit(char **a)
 	return setrlimit(RLIMIT_NOFILE, &r);
 }
 
+/* A crash of a program that has a limit of none is handed to a helper of the
+ * host, if it has one, and of one byte is not. */
+static int do_core_limit(char **a)
+{
+	struct rlimit r, none = {0, 0};
+	(void)a;
+	if (call(SYS_prlimit64, 0, RLIMIT_CORE, &none, NULL) < 0 || call(SYS_setrlimit, RLIMIT_CORE, &none) < 0)
+		return -1;
+	getrlimit(RLIMIT_CORE, &r);
+	errno = EPERM;
+	return r.rlim_max == 1 ? -1 : 0;
+}
+
 /* What has to work: a program that exists in memory only. */
 static int do_memfd(char **a)
 {
@@ -426,6 +439,7 @@ const struct attack kernel_attacks[] = {
 	{"adjust-clock-of", 1, do_adjust_clock_of},
 	{"set-clock", 0, do_set_clock},
 	{"raise-limit", 0, do_raise_limit},
+	{"core-limit", 0, do_core_limit},
 	{"memfd", 0, do_memfd},
 	{"exit", 0, do_exit},
 	{"descriptors", 0, do_descriptors},
