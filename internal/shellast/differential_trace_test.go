@@ -37,7 +37,7 @@ export ZEPH_TRACE_DEPTH=i$ZEPH_TRACE_DEPTH
 case $ZEPH_TRACE_DEPTH in iiiiiiiiiiii*) exit 1 ;; esac
 d=${0%%/*}; n=${0##*/}; r=$n
 for a; do r="$r%[1]s$a"; done
-printf '%%s%[2]s' "$r" >>"$d/../log"
+printf '%%s%[1]s%[2]s' "$r" >>"$d/../log"
 case $n in bash) o=--noprofile ;; esac
 case " %[3]s " in *" $n "*) for p in /usr/bin /bin; do [ -x "$p/$n" ] && exec "$p/$n" ${o:+"$o"} "$@"; done ;; esac
 read -r s <"$d/../status"
@@ -48,7 +48,7 @@ exit "$s"
 // its own builtins, by functions where one can stand in and by a DEBUG trap
 // where none can.
 const prelude = `case $SHLVL in [0-9]) ;; *) builtin exit 1 ;; esac
-__trace() { local IFS=$'\037'; builtin printf '%%s\036' "$*" >>%[1]s/log; }
+__trace() { builtin printf '%%s\037' "$@" $'\036' >>%[1]s/log; }
 command_not_found_handle() { __trace "$@"; return 127; }
 for __name in %[2]s; do
   builtin eval "$__name() { __trace '$__name' \"\$@\"; builtin $__name \"\$@\"; }"
@@ -161,7 +161,7 @@ func (t *tracer) run(tb testing.TB, text, status string) [][]string {
 	}
 	var out [][]string
 	for r := range strings.SplitSeq(string(log), record) {
-		if r != "" {
+		if r = strings.TrimPrefix(strings.TrimSuffix(r, unit), unit); r != "" {
 			out = append(out, strings.Split(r, unit))
 		}
 	}

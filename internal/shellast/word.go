@@ -277,21 +277,11 @@ func (b *builder) text(s string, quoted bool) {
 	b.split(s)
 }
 
-// separated reports whether something else than a blank may join words.
-func (b *builder) separated() bool {
-	_, ok := b.st.vars["IFS"]
-	return ok
-}
-
 // words pushes the positional parameters.
 func (b *builder) words(args []word, quoted, joined bool) {
-	if joined && quoted && len(args) > 1 && b.separated() {
-		b.push(seg{text: "$*", quoted: true})
-		return
-	}
 	for i, x := range args {
 		if i > 0 && (joined && quoted || b.one) {
-			b.push(seg{text: " ", known: true, quoted: true})
+			b.push(b.between(joined))
 		} else if i > 0 {
 			b.flush()
 		}
@@ -315,20 +305,29 @@ func (b *builder) word(x word, quoted bool) {
 
 // list pushes the elements of "$@" or "${a[@]}".
 func (b *builder) list(items []string, quoted, joined bool) {
-	if joined && quoted && len(items) > 1 && b.separated() {
-		b.push(seg{text: "${*}", quoted: true})
-		return
-	}
-	if joined && quoted || b.one {
-		b.text(strings.Join(items, " "), true)
-		return
-	}
+	one := joined && quoted || b.one
 	for i, it := range items {
-		if i > 0 {
+		switch {
+		case i > 0 && one:
+			b.push(b.between(joined))
+		case i > 0:
 			b.flush()
 		}
-		b.text(it, quoted)
+		b.text(it, quoted || one)
 	}
+}
+
+// between is what stands between the words of a list that become one: the first
+// letter of IFS when the list is "$*".
+func (b *builder) between(joined bool) seg {
+	v, set := b.st.vars["IFS"]
+	switch {
+	case !joined || !set:
+		return seg{text: " ", known: true, quoted: true}
+	case !v.known || v.array || strings.ContainsFunc(v.text, func(r rune) bool { return r > 127 }):
+		return seg{text: "$IFS", quoted: true}
+	}
+	return seg{text: v.text[:min(1, len(v.text))], known: true, quoted: true}
 }
 
 // fields returns the words one word becomes.
