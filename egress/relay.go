@@ -87,6 +87,10 @@ type line struct {
 	idle           *time.Timer
 }
 
+func newLine(c net.Conn) *line {
+	return &line{Conn: c, idle: time.AfterFunc(maxIdle, func() { _ = c.Close() })}
+}
+
 // dial judges a destination, connects to it and notes where that is.
 func (p *Proxy) dial(ctx context.Context, a *attempt, host string, port int) (*line, error) {
 	ctx, cancel := context.WithTimeout(ctx, admitTime)
@@ -106,8 +110,7 @@ func (p *Proxy) connect(ctx context.Context, a *attempt, addrs, trusted []netip.
 	if ap, ok := addrOf(c.RemoteAddr()); ok {
 		a.Address = ap.Addr().String()
 	}
-	l := &line{Conn: c}
-	l.idle = time.AfterFunc(maxIdle, func() { _ = c.Close() })
+	l := newLine(c)
 	if !p.keep(l) {
 		return nil, net.ErrClosed
 	}
