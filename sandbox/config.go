@@ -129,7 +129,7 @@ func (c Config) Validate() error {
 	bad(c.KillGrace >= 0 && c.KillGrace <= time.Minute, "kill_grace", "must be between \"0s\" and \"1m\"")
 	bad(c.IdleTimeout > 0, "idle_timeout", "must be more than nothing, such as \"10m\"")
 	bad(c.MaxSessions > 0, "max_sessions", "must be at least 1")
-	bad(c.MaxProcesses >= 16, "max_processes", "must be at least 16, or no shell pipeline runs")
+	bad(c.MaxProcesses >= 64, "max_processes", "must be at least 64: the session itself takes some")
 	bad(c.MaxMemory >= 64<<20, "max_memory", "must be at least 67108864 bytes, or few programs run")
 	bad(c.MaxOpenFiles >= 64, "max_open_files", "must be at least 64")
 	bad(c.MaxFileSize > 0, "max_file_size", "must be more than nothing, in bytes")

@@ -106,7 +106,8 @@ func (a *anchor) tally() (map[*command]*usage, crowd) {
 		if !a.setup.Open {
 			c = byTag[tagOf(pid)]
 		}
-		if c == nil || pid == os.Getpid() {
+		own := pid == os.Getpid()
+		if c == nil && !own {
 			continue
 		}
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -117,6 +118,10 @@ func (a *anchor) tally() (map[*command]*usage, crowd) {
 		if !ok {
 			continue
 		}
+		sum.all += threads - min(threads, 1)
+		if own {
+			continue // its threads are counted as everybody's, and are nobody's
+		}
 		u := out[c]
 		if u == nil {
 			u = &usage{}
@@ -125,7 +130,6 @@ func (a *anchor) tally() (map[*command]*usage, crowd) {
 		u.pids = append(u.pids, pid)
 		u.threads += threads
 		sum.living += threads
-		sum.all += threads - min(threads, 1)
 		u.rss += pages * uint64(os.Getpagesize())
 	}
 	return out, sum
@@ -170,7 +174,7 @@ func (c *command) tooMany(own uint64, all crowd, limit uint64, passed time.Durat
 		return false
 	case own > limit:
 		return true
-	case c.grouped || 2*own < all.living || own < limit/8 || all.all < limit-limit/16: // our own threads count too
+	case c.grouped || 2*own < all.living || own < limit/8 || all.all < limit-limit/16:
 		c.full = max(0, c.full-passed/2)
 	default:
 		c.full += passed
