@@ -84,6 +84,8 @@ func (a *anchor) launch(setup *stage.Setup) error {
 	switch {
 	case setup.Open:
 		argv = append(argv, stage.ModeOpen)
+	case setup.Shared:
+		argv = append(argv, stage.ModeShared)
 	case setup.HostNetwork:
 		argv = append(argv, stage.ModeHostNetwork)
 	}

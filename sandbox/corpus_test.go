@@ -3,6 +3,7 @@ package sandbox
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zeph-tools/zeph-mcp-tools/sandbox/stage"
@@ -35,6 +36,7 @@ func TestCorpusMountOrder(t *testing.T) {
 	for range 20_000 {
 		p := Policy{Roots: some(2), Git: some(1), Secrets: some(3), ReadOnly: some(3), StateDir: "/state", CacheDir: "/state/cache"}
 		extra := some(1)
+		p.grantsHold(t, tree, extra)
 		plan := p.plan("", extra)
 		for _, path := range tree {
 			var on stage.Op // what is on top of path
@@ -50,6 +52,39 @@ func TestCorpusMountOrder(t *testing.T) {
 	}
 }
 
+// grantsHold checks the plan without namespaces against the same wishes: what is
+// to be hidden is below nothing that is opened, and what is to be written is,
+// unless what holds it may only be listed.
+func (p Policy) grantsHold(t *testing.T, tree, extra []string) {
+	t.Helper()
+	p.Secrets = append(slices.Clone(p.Secrets), "/state/other") // or the state folder would not exist
+	grants, _ := p.grants("", extra, func(dir string) []string {
+		var out []string
+		for _, path := range append([]string{"/state", "/state/cache", "/state/other"}, tree...) {
+			name, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+			if name, _, _ := strings.Cut(name, "/"); ok && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+		return out
+	})
+	for _, path := range append([]string{"/state", "/state/audit", "/state/other"}, tree...) {
+		open, written, lists := false, false, false
+		for _, m := range grants {
+			open = open || m.Op != stage.OpList && below(path, m.Path)
+			written = written || m.Op == stage.OpWrite && below(path, m.Path)
+			lists = lists || m.Op == stage.OpList && m.Path == path
+		}
+		want := p.wanted(path, extra)
+		if below(path, p.StateDir) {
+			want = "nothing"
+		}
+		if open && want == "nothing" || want == "write" && !written && !lists {
+			t.Fatalf("%s: open %v, written %v, wanted %s with %+v, extra %q:\n%+v", path, open, written, want, p, extra, grants)
+		}
+	}
+}
+
 // access is what an operation leaves of a place, from none to all.
 func access(on stage.Op) string {
 	switch on {
@@ -57,7 +92,7 @@ func access(on stage.Op) string {
 		return "write"
 	case stage.OpMask, stage.OpMaskHold, stage.OpEmpty:
 		return "nothing"
-	case stage.OpUnset, stage.OpKeep, stage.OpPin, stage.OpReadOnly, stage.OpNames:
+	case stage.OpUnset, stage.OpKeep, stage.OpPin, stage.OpReadOnly, stage.OpNames, stage.OpRead, stage.OpList:
 	}
 	return "read"
 }

@@ -46,13 +46,18 @@ func (s *Sandbox) Start(ctx context.Context, cmd Command) (*Run, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if s.Confined() {
-		if r := s.Probe(ctx); r.Err != nil {
-			return nil, r.Err
+	report := s.Probe(ctx)
+	if report.Err != nil {
+		return nil, report.Err
+	}
+	if report.Level == LevelShared && cmd.Network.Mode != NetworkOff {
+		return nil, &UnavailableError{
+			Step: "serve the network", Cause: errors.New("without user namespaces commands have none"),
+			Fix: "run it without network; level 3 has one",
 		}
 	}
 	for try := 0; ; try++ {
-		ses, err := s.acquire(ctx, cmd)
+		ses, err := s.acquire(ctx, cmd, report.Level)
 		if err != nil {
 			return nil, err
 		}
@@ -114,10 +119,7 @@ func (r *Run) Limit() time.Duration { return r.cmd.Timeout }
 // Snapshot is what the outcome would be if the command printed nothing more,
 // without an end.
 func (r *Run) Snapshot() Outcome {
-	out := Outcome{Duration: time.Since(r.began), Violations: r.denied.all()}
-	if r.s.Confined() {
-		out.Level = LevelFull
-	}
+	out := Outcome{Duration: time.Since(r.began), Level: r.ses.level, Violations: r.denied.all()}
 	r.out.fill(&out, true)
 	return out
 }

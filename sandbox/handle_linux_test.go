@@ -82,7 +82,7 @@ func TestStart(t *testing.T) {
 	}
 	r := w.start(t, cmd)
 	w.until(t, r, "one")
-	if s := r.Snapshot(); s.Combined.Text() != "one\n" || s.Level != LevelFull || s.Duration <= 0 {
+	if s := r.Snapshot(); s.Combined.Text() != "one\n" || s.Level != testLevel() || s.Duration <= 0 {
 		t.Errorf("%+v", s)
 	}
 	if err := os.WriteFile(w.root+"/go", []byte("x\n"), 0o600); err != nil {

@@ -136,7 +136,7 @@ func lookHooks(dir string, want func(name string) bool) state {
 		}
 		text = fmt.Appendf(text, "%s\x00%d %d\n", e.Name(), st.Ino, st.Ctim.Nano())
 	}
-	return state{hookFolder, text}
+	return state{kind: hookFolder, text: text}
 }
 
 // isHook reports whether git would run a file of that name.

@@ -1,11 +1,13 @@
 package sandbox
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/zeph-tools/zeph-mcp-tools/sandbox/stage"
 )
@@ -92,7 +94,7 @@ func TestPlan(t *testing.T) {
 				tt.change(&p)
 			}
 			got := p.plan(tt.scratch, tt.extra)
-			if d := cmp.Diff(tt.want, got); d != "" {
+			if d := gocmp.Diff(tt.want, got); d != "" {
 				t.Errorf("plan (-want +got):\n%s", d)
 			}
 		})
@@ -134,7 +136,7 @@ func TestConfig(t *testing.T) {
 	for key, change := range map[string]func(*Config){
 		"mode":           func(c *Config) { c.Mode = 7 },
 		"unix_sockets":   func(c *Config) { c.UnixSockets = 7 },
-		"min_level":      func(c *Config) { c.MinLevel = 2 },
+		"min_level":      func(c *Config) { c.MinLevel = 1 },
 		"max_timeout":    func(c *Config) { c.MaxTimeout = 0 },
 		"kill_grace":     func(c *Config) { c.KillGrace = -time.Second },
 		"idle_timeout":   func(c *Config) { c.IdleTimeout = 0 },
@@ -159,5 +161,52 @@ func TestConfig(t *testing.T) {
 	}
 	if _, err := New(Default(), Policy{Roots: []string{"/w"}, StateDir: "/s"}, nil); err == nil {
 		t.Error("a sandbox without a logger was made")
+	}
+}
+
+// What is opened is all but what is hidden; a folder that holds something hidden
+// is gone through, and in the workspace can only be listed.
+func TestGrants(t *testing.T) {
+	t.Parallel()
+	type m = stage.Mount
+	disk := map[string][]string{
+		"/":               {"etc", "home", "usr", "tmp", "run", "proc", "dev", "w"},
+		"/etc":            {"passwd", "shadow"},
+		"/home":           {"u", "other"},
+		"/home/u":         {".ssh", ".config", "go", "state"},
+		"/home/u/.config": {"gh", "git"},
+		"/w":              {".env", "src", "conf"},
+		"/w/conf":         {"key", "plain"},
+	}
+	p := Policy{
+		Roots: []string{"/w"}, StateDir: "/home/u/state", CacheDir: "/home/u/state/cache",
+		Secrets: []string{"/etc/shadow", "/home/other", "/home/u/.ssh", "/home/u/.config/gh", "/w/.env", "/w/conf/key"},
+	}
+	got, opened := p.grants("/home/u/state/scratch", []string{"/extra"}, func(dir string) []string { return disk[dir] })
+	want := []m{
+		{Op: stage.OpRead, Path: "/etc/passwd"},
+		{Op: stage.OpWrite, Path: "/extra"},
+		{Op: stage.OpRead, Path: "/home/u/.config/git"},
+		{Op: stage.OpRead, Path: "/home/u/go"},
+		{Op: stage.OpWrite, Path: "/home/u/state/cache"},
+		{Op: stage.OpWrite, Path: "/home/u/state/scratch"},
+		{Op: stage.OpRead, Path: "/proc"},
+		{Op: stage.OpRead, Path: "/run/current-system"},
+		{Op: stage.OpRead, Path: "/usr"},
+		{Op: stage.OpList, Path: "/w"},
+		{Op: stage.OpList, Path: "/w/conf"},
+		{Op: stage.OpRead, Path: "/w/conf/plain"},
+		{Op: stage.OpWrite, Path: "/w/conf/plain"},
+		{Op: stage.OpRead, Path: "/w/src"},
+		{Op: stage.OpWrite, Path: "/w/src"},
+	}
+	slices.SortFunc(want, func(a, b m) int { return cmp.Compare(a.Path+string(rune('0'+a.Op)), b.Path+string(rune('0'+b.Op))) })
+	slices.SortFunc(got, func(a, b m) int { return cmp.Compare(a.Path+string(rune('0'+a.Op)), b.Path+string(rune('0'+b.Op))) })
+	if d := gocmp.Diff(want, got); d != "" {
+		t.Errorf("grants (-want +got):\n%s", d)
+	}
+	slices.Sort(opened)
+	if d := gocmp.Diff([]string{"/", "/etc", "/home", "/home/u", "/home/u/.config", "/w", "/w", "/w/conf", "/w/conf"}, opened); d != "" {
+		t.Errorf("gone through (-want +got):\n%s", d)
 	}
 }

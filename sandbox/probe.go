@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -13,7 +14,7 @@ type Report struct {
 	LandlockABI int      // 0 = none
 	Limits      string   // what holds the limits on memory and processes; "" = not known
 	Held        []string // walls that were tried and stand
-	Missing     []string // walls that do not stand
+	Missing     []string // walls that do not stand, or what this level does not stop
 	Fix         string   // what a person can do about it
 	Err         error    // an [ErrUnavailable] when no command will run; nil otherwise
 	Took        time.Duration
@@ -21,7 +22,8 @@ type Report struct {
 
 // Probe finds out whether commands are really confined: it starts an anchor
 // with the policy in force and, inside, tries what must not work. The first
-// answer is kept.
+// answer is kept. Level 2 is tried where level 3 cannot be had: to be used
+// where the configuration allows it, to be offered where it does not.
 func (s *Sandbox) Probe(ctx context.Context) Report {
 	s.probing.Lock()
 	defer s.probing.Unlock()
@@ -35,6 +37,7 @@ func (s *Sandbox) Probe(ctx context.Context) Report {
 		r.Mode = string(mode)
 	}
 	if ctx.Err() == nil {
+		s.watch.bare = r.Level == LevelShared
 		s.report = &r
 	}
 	return r
@@ -47,7 +50,28 @@ func (s *Sandbox) probe(ctx context.Context) Report {
 			Fix: "commands run unconfined because tools.sandbox.mode is \"off\"",
 		}
 	}
-	r, err := s.tryWalls(ctx)
+	if s.only == LevelShared {
+		return s.probeLevel(ctx, LevelShared)
+	}
+	r := s.probeLevel(ctx, LevelFull)
+	if r.Err == nil || s.only != 0 || ctx.Err() != nil {
+		return r
+	}
+	less := s.probeLevel(ctx, LevelShared)
+	switch {
+	case less.Err != nil:
+	case s.cfg.MinLevel <= LevelShared:
+		less.Fix = "for level 3: " + r.Err.Error()
+		return less
+	default:
+		r.offer()
+	}
+	return r
+}
+
+// probeLevel tries the walls of one level.
+func (s *Sandbox) probeLevel(ctx context.Context, level int) Report {
+	r, err := s.tryWalls(ctx, level)
 	if err == nil {
 		return r
 	}
@@ -59,4 +83,13 @@ func (s *Sandbox) probe(ctx context.Context) Report {
 		}
 	}
 	return r
+}
+
+// offer says that the walls which need no namespaces would stand.
+func (r *Report) offer() {
+	const or = "or set tools.sandbox.min_level = 2, which would work here and stops less"
+	r.Fix = strings.TrimPrefix(r.Fix+"; "+or, "; ")
+	if u, ok := errors.AsType[*UnavailableError](r.Err); ok {
+		r.Err = &UnavailableError{Step: u.Step, Cause: u.Cause, Fix: r.Fix}
+	}
 }

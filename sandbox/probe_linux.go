@@ -16,7 +16,7 @@ import (
 
 // tryWalls runs the probing stage. It has an anchor of its own, so that the
 // bait it must not reach is in no session's view.
-func (s *Sandbox) tryWalls(ctx context.Context) (Report, error) {
+func (s *Sandbox) tryWalls(ctx context.Context, level int) (Report, error) {
 	var r Report
 	fail := func(step string, err error) (Report, error) {
 		return r, &UnavailableError{Step: step, Cause: err}
@@ -32,6 +32,13 @@ func (s *Sandbox) tryWalls(ctx context.Context) (Report, error) {
 	p := stage.Probe{
 		Secret: filepath.Join(dir, "secret"), Outside: filepath.Join(dir, "outside", "file"),
 		UnixSockets: s.cfg.UnixSockets == UnixSocketsAll,
+		Shared:      level == LevelShared, Server: os.Getpid(), Tmp: "/tmp",
+	}
+	if p.Shared {
+		p.Tmp = filepath.Join(dir, "tmp")
+		if err := os.Mkdir(p.Tmp, 0o700); err != nil {
+			return fail("make a probe folder", err)
+		}
 	}
 	err = errors.Join(os.WriteFile(p.Secret, []byte("secret\n"), 0o600),
 		os.Mkdir(filepath.Dir(p.Outside), 0o700), os.WriteFile(p.Outside, nil, 0o600))
@@ -50,10 +57,10 @@ func (s *Sandbox) tryWalls(ctx context.Context) (Report, error) {
 	if a, ok := l.Addr().(*net.TCPAddr); ok {
 		p.Port = a.Port
 	}
-	return s.runProbe(ctx, p)
+	return s.runProbe(ctx, p, level)
 }
 
-func (s *Sandbox) runProbe(ctx context.Context, p stage.Probe) (Report, error) {
+func (s *Sandbox) runProbe(ctx context.Context, p stage.Probe, level int) (Report, error) {
 	var r Report
 	// The state folder is left open here, or it would hide the bait and prove
 	// nothing; nothing but the probe sees it so.
@@ -65,17 +72,21 @@ func (s *Sandbox) runProbe(ctx context.Context, p stage.Probe) (Report, error) {
 	cmd := Command{
 		Argv: p.Args(), Dir: "/", MaxOutput: 64 << 10, Timeout: startLimit, Grace: time.Second,
 	}
+	if p.Shared {
+		cmd.Scratch = p.Tmp
+	}
 	places, err := lookAt(policy, cmd)
 	if err != nil {
 		return r, err
 	}
-	a, err := startAnchor(s.setup(policy, cmd))
+	setup, _ := s.setup(policy, cmd, level)
+	a, err := startAnchor(setup)
 	if err != nil {
 		return r, err
 	}
 	defer a.close()
 	r.LandlockABI = int(a.abi)
-	run := s.newRun(&session{anchor: a, places: places, policy: policy}, cmd, func() {})
+	run := s.newRun(&session{anchor: a, level: level, places: places, policy: policy}, cmd, func() {})
 	if err := run.launch(); err != nil {
 		return r, err
 	}
@@ -103,6 +114,9 @@ func (s *Sandbox) runProbe(ctx context.Context, p stage.Probe) (Report, error) {
 			Fix: "report this: the kernel accepted every step and still lets these through",
 		}
 	}
-	r.Level = LevelFull
+	r.Level = level
+	if level == LevelShared {
+		r.Missing = gaps()
+	}
 	return r, nil
 }

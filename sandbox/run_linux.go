@@ -141,7 +141,7 @@ func (r *Run) launch() error {
 		r.s.watch.begin(r.ses.policy.ReadOnly, r.cmd.ExtraWrite)
 	}
 	r.out, r.began = c, time.Now()
-	start := &stage.Start{Argv: r.cmd.Argv, Env: r.enter(), Dir: r.cmd.Dir, Self: r.cmd.Argv[0] == stage.NameProbe}
+	start := &stage.Start{Argv: r.cmd.Argv, Env: r.ses.environment(r.enter()), Dir: r.cmd.Dir, Self: r.cmd.Argv[0] == stage.NameProbe}
 	r.group = r.s.groups.take(r.s.cfg)
 	ended, err := r.ses.anchor.run(start, append(theirs[:], r.s.groups.files(r.group)...)...)
 	for _, fd := range theirs {
@@ -178,9 +178,7 @@ func (r *Run) supervise(ended <-chan *stage.Exit) {
 		out.Duration = time.Since(r.began)
 		out.Killed, out.Survivors, out.Limits = int(end.Killed), int(end.Survivors), r.group.holds()
 		r.out.fill(&out, false)
-		if r.s.Confined() {
-			out.Level = LevelFull
-		}
+		out.Level = r.ses.level
 		setExit(&out, syscall.WaitStatus(end.Status))
 		r.toldOf(end.Denied, &out)
 		r.overLimits(end, ours, &out)
@@ -216,7 +214,7 @@ func (r *Run) lookAfter() []restored {
 func (s *Sandbox) notStarted(end *stage.Exit) error {
 	switch end.Step {
 	case "tag", "set no_new_privs", "restrict file access", "drop capabilities", "protect limits", "filter system calls",
-		"join control groups":
+		"restrict signals", "join control groups":
 		return unavailable(end.Step, syscall.Errno(end.Errno))
 	}
 	return &StartError{Step: end.Step, Cause: syscall.Errno(end.Errno)}

@@ -20,8 +20,9 @@ import (
 
 // The levels of confinement.
 const (
-	LevelNone = 0 // not confined
-	LevelFull = 3 // namespaces, read-only view, Landlock, no capabilities, system call filter
+	LevelNone   = 0 // not confined
+	LevelShared = 2 // the host's namespaces: Landlock with what may be read listed, no capabilities, a longer filter
+	LevelFull   = 3 // namespaces, read-only view, Landlock, no capabilities, system call filter
 )
 
 // What holds the limits on memory and processes.
@@ -121,7 +122,10 @@ type Sandbox struct {
 	log    *slog.Logger
 
 	probing sync.Mutex
-	report  *Report // nil = not probed
+	report  *Report  // nil = not probed
+	only    int      // the one level a test wants; 0 = the best there is
+	maxABI  uint32   // newest Landlock a test wants used; 0 = what there is
+	reach   []uint32 // ports of loopback that commands connect to at level 2
 
 	buffers sync.Pool     // of arrays to read output into
 	recheck time.Duration // between looks at what a command that takes long may have changed
@@ -166,6 +170,10 @@ func New(cfg Config, policy Policy, log *slog.Logger) (*Sandbox, error) {
 
 // Confined reports whether commands are confined at all.
 func (s *Sandbox) Confined() bool { return s.cfg.Mode != ModeOff }
+
+// OwnProcesses reports whether commands are sure to be among processes of their
+// own, whatever a probe finds: they may not be where level 2 is enough.
+func (s *Sandbox) OwnProcesses() bool { return s.Confined() && s.cfg.MinLevel >= LevelFull }
 
 // CacheDir is the folder for caches that commands may write. It exists once a
 // command has run.

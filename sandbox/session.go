@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +23,9 @@ const startLimit = 10 * time.Second // for an anchor to stand
 // session is an anchor, wanted or standing, for one view of the file system.
 type session struct {
 	key    string
+	level  int           // of its walls
+	tmp    string        // where private temporary files go, when that is not /tmp
+	drop   bool          // tmp is this session's alone, and goes with it
 	single bool          // for one command only
 	ready  chan struct{} // closed when anchor or err is set
 	anchor *anchor
@@ -43,6 +47,7 @@ type place struct {
 	path    string
 	info    os.FileInfo // nil = it was not there
 	covered bool
+	listed  bool // what is in it was gone through, so that nothing may come or go
 }
 
 // lookEvery is how often a session looks whether what it covers was exchanged.
@@ -50,7 +55,7 @@ const lookEvery = 100 * time.Millisecond
 
 // acquire returns the session for cmd with a standing anchor, making one when
 // there is none or the folders it was made of were exchanged.
-func (s *Sandbox) acquire(ctx context.Context, cmd Command) (*session, error) {
+func (s *Sandbox) acquire(ctx context.Context, cmd Command, level int) (*session, error) {
 	single := !s.Confined() || len(cmd.ExtraWrite) > 0
 	key := strings.Join([]string{cmd.Session, cmd.Scratch, cmd.Network.key()}, "\x00")
 	readOnly := s.policy.readOnly(cmd.ExtraWrite)
@@ -58,6 +63,9 @@ func (s *Sandbox) acquire(ctx context.Context, cmd Command) (*session, error) {
 	if s.closed {
 		s.mu.Unlock()
 		return nil, errClosed
+	}
+	if level == LevelShared {
+		key = s.free(key)
 	}
 	ses := s.sessions[key]
 	if single {
@@ -72,7 +80,7 @@ func (s *Sandbox) acquire(ctx context.Context, cmd Command) (*session, error) {
 			s.mu.Unlock()
 			return nil, err
 		}
-		ses = &session{key: key, single: single, ready: make(chan struct{})}
+		ses = &session{key: key, level: level, single: single, ready: make(chan struct{})}
 		s.sessions[key], s.live[ses] = ses, struct{}{}
 		go s.start(ses, cmd)
 	}
@@ -93,6 +101,17 @@ func (s *Sandbox) acquire(ctx context.Context, cmd Command) (*session, error) {
 		return nil, ses.err
 	}
 	return ses, nil
+}
+
+// free returns the key of a session that runs no command: without namespaces,
+// each has an anchor to itself while it runs. The caller holds the lock.
+func (s *Sandbox) free(key string) string {
+	for n := 0; ; n++ {
+		k := key + "\x00" + strconv.Itoa(n)
+		if ses := s.sessions[k]; ses == nil || ses.uses == 0 {
+			return k
+		}
+	}
 }
 
 // stale reports whether a session cannot be used any more: its anchor is gone,
@@ -122,7 +141,7 @@ func (p place) exchanged() bool {
 	if err != nil || p.info == nil {
 		return err == nil || p.info != nil
 	}
-	return !os.SameFile(now, p.info)
+	return !os.SameFile(now, p.info) || p.listed && !now.ModTime().Equal(p.info.ModTime())
 }
 
 // room makes sure that one more session may stand, giving up the one that was
@@ -168,6 +187,7 @@ func (s *Sandbox) retire(ses *session) {
 // end ends a session's processes and forgets it.
 func (s *Sandbox) end(ses *session) {
 	ses.anchor.close()
+	ses.dropTmp()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.live, ses)
@@ -209,19 +229,30 @@ func (s *Sandbox) expire(ses *session) {
 func (s *Sandbox) start(ses *session, cmd Command) {
 	s.oom.grew() // what was before does not count
 	policy := s.policy.now(cmd.ExtraWrite)
-	places, err := lookAt(policy, cmd)
 	var a *anchor
+	places, err := lookAt(policy, cmd)
 	if err == nil {
-		a, err = startAnchor(s.setup(policy, cmd))
+		err = s.makeTmp(ses, &cmd)
+	}
+	if err == nil {
+		var opened []place
+		setup, dirs := s.setup(policy, cmd, ses.level)
+		if opened, err = listed(policy, dirs); err == nil {
+			places = append(places, opened...)
+			a, err = startAnchor(setup)
+		}
+	}
+	if err != nil {
+		ses.dropTmp()
 	}
 	var g Gateway
-	if err == nil {
+	if err == nil && ses.level != LevelShared {
 		if g, err = s.open(cmd.Network, a); err != nil {
 			a.close()
 			err = &UnavailableError{Step: "serve the network", Cause: err}
 		}
 	}
-	if err == nil && s.Confined() && cmd.Network.Mode != NetworkHost {
+	if err == nil && ses.level == LevelFull && cmd.Network.Mode != NetworkHost {
 		s.exposed.once.Do(s.expose)
 	}
 	s.mu.Lock()
@@ -236,10 +267,58 @@ func (s *Sandbox) start(ses *session, cmd Command) {
 	}
 }
 
-// setup tells the anchor what to build.
-func (s *Sandbox) setup(p Policy, cmd Command) *stage.Setup {
+// makeTmp finds the session a place for temporary files where /tmp cannot be
+// one.
+func (s *Sandbox) makeTmp(ses *session, cmd *Command) error {
+	if ses.level != LevelShared {
+		return nil
+	}
+	if cmd.Scratch == "" {
+		dir, err := os.MkdirTemp(s.policy.StateDir, "tmp-")
+		if err != nil {
+			return &UnavailableError{Step: "make a folder for temporary files", Cause: err}
+		}
+		cmd.Scratch, ses.drop = dir, true
+	}
+	ses.tmp = cmd.Scratch
+	return nil
+}
+
+func (ses *session) dropTmp() {
+	if ses.drop {
+		_ = os.RemoveAll(ses.tmp)
+	}
+}
+
+// environment adds to a command's environment where temporary files go.
+func (ses *session) environment(env []string) []string {
+	if ses.tmp == "" {
+		return env
+	}
+	out := slices.DeleteFunc(slices.Clone(env), func(e string) bool { return e == "TMPDIR=/tmp" })
+	if !slices.ContainsFunc(out, func(e string) bool { return strings.HasPrefix(e, "TMPDIR=") }) {
+		out = append(out, "TMPDIR="+ses.tmp)
+	}
+	return out
+}
+
+// Tmp is where a command finds what Scratch names: at /tmp, or where it is when
+// nothing can be put there.
+func (s *Sandbox) Tmp(ctx context.Context, scratch string) string {
+	if scratch != "" && s.Probe(ctx).Level == LevelShared {
+		return scratch
+	}
+	return "/tmp"
+}
+
+// setup tells the anchor what to build. The folders are those whose content was
+// gone through for that.
+func (s *Sandbox) setup(p Policy, cmd Command, level int) (*stage.Setup, []string) {
 	m := &stage.Setup{
 		Open:        !s.Confined(),
+		Shared:      level == LevelShared,
+		Reach:       s.reach,
+		MaxLandlock: s.maxABI,
 		UnixSockets: s.cfg.UnixSockets == UnixSocketsAll,
 		NoFile:      uint64(s.cfg.MaxOpenFiles),
 		FileSize:    uint64(s.cfg.MaxFileSize),
@@ -247,11 +326,36 @@ func (s *Sandbox) setup(p Policy, cmd Command) *stage.Setup {
 		Memory:      uint64(s.cfg.memoryLimit()),
 		TmpfsBytes:  uint64(s.cfg.TmpfsSize),
 	}
-	if !m.Open {
+	var opened []string
+	switch {
+	case m.Open:
+	case m.Shared:
+		m.Mounts, opened = p.everywhere().grants(cmd.Scratch, cmd.ExtraWrite, realEntries)
+		if self, err := os.Executable(); err == nil { // it may lie where nothing else is open
+			m.Mounts = append(m.Mounts, stage.Mount{Op: stage.OpRead, Path: self})
+		}
+	default:
 		m.Mounts = p.everywhere().plan(cmd.Scratch, cmd.ExtraWrite)
 	}
-	s.network(m, cmd.Network)
-	return m
+	if !m.Shared {
+		s.network(m, cmd.Network)
+	}
+	return m, opened
+}
+
+// listed notes the folders whose content was gone through. Below a root that
+// matters to the very next command; elsewhere it is looked at now and then.
+func listed(p Policy, dirs []string) ([]place, error) {
+	var out []place
+	for _, d := range dirs {
+		info, err := os.Lstat(d)
+		if err != nil {
+			return nil, &UnavailableError{Step: "look at " + d, Cause: err}
+		}
+		inRoot := slices.ContainsFunc(slices.Concat(p.Roots, p.Git), func(r string) bool { return below(d, r) })
+		out = append(out, place{path: d, info: info, listed: true, covered: !inRoot})
+	}
+	return out, nil
 }
 
 // lookAt makes the cache, and notes what the view is made of and what it covers.
@@ -308,6 +412,7 @@ func (s *Sandbox) Close() error {
 		<-ses.ready
 		if ses.anchor != nil {
 			ses.anchor.close()
+			ses.dropTmp()
 		}
 	}
 	s.gates.Wait()

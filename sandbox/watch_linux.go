@@ -24,7 +24,11 @@ const guardLimit = 1 << 20 // bytes of a configuration; a larger one is not take
 // all sessions, and what is remembered is not read anew while any command
 // runs: one that has put something harmful in place must not have it taken for
 // good by the next.
+//
+// Without namespaces no mount holds anything. Then it remembers the content of
+// every protected file and folder.
 type watch struct {
+	bare    bool // set before the first use
 	mu      sync.Mutex
 	running int
 	known   map[string]state
@@ -35,7 +39,9 @@ type watch struct {
 // state is what stood at a path.
 type state struct {
 	kind kind
-	text []byte // of a file that is verified, or where a link leads
+	text []byte     // of a file that is verified, or where a link leads
+	tree remembered // of what no mount holds; nil where one does
+	gone bool       // with the folder it was in, which was told
 }
 
 type kind byte
@@ -48,6 +54,15 @@ const (
 	hookFolder // a folder of hooks that no mount holds, and what is in it
 )
 
+// see looks at a path, knowing what was there.
+func (w *watch) see(p string, was state) state {
+	s := w.look(p)
+	if w.bare && (s.kind == other || was.tree != nil) {
+		s.tree = remember(p, was.tree)
+	}
+	return s
+}
+
 func look(p string) state {
 	info, err := os.Lstat(p)
 	switch {
@@ -55,16 +70,18 @@ func look(p string) state {
 		return state{}
 	case info.Mode()&os.ModeSymlink != 0:
 		target, _ := os.Readlink(p)
-		return state{link, []byte(target)}
+		return state{kind: link, text: []byte(target)}
 	case verified(p):
 		if b, ok := readReal(p); ok {
-			return state{file, b}
+			return state{kind: file, text: b}
 		}
 	}
 	return state{kind: other}
 }
 
-func (s state) same(o state) bool { return s.kind == o.kind && bytes.Equal(s.text, o.text) }
+func (s state) same(o state) bool {
+	return s.kind == o.kind && bytes.Equal(s.text, o.text) && s.tree.same(o.tree)
+}
 
 // begin remembers the protected paths before a command. Those of the folders
 // that it alone may write are remembered whoever else runs: nobody has written
@@ -75,11 +92,13 @@ func (w *watch) begin(paths, extra []string) {
 	w.deep.first()
 	if w.running++; w.running == 1 {
 		w.deep.began = time.Now()
+		before := w.known
 		w.known, w.given = make(map[string]state, len(paths)), nil
 		for _, p := range slices.Concat(paths, w.deep.paths) {
-			w.known[p] = w.look(p)
+			w.known[p] = w.see(p, before[p])
 		}
 	}
+	w.back()
 	for _, dir := range extra {
 		if slices.Contains(w.given, dir) {
 			continue
@@ -87,8 +106,18 @@ func (w *watch) begin(paths, extra []string) {
 		w.given = append(w.given, dir)
 		for _, p := range paths {
 			if _, ok := w.known[p]; !ok && below(p, dir) {
-				w.known[p] = look(p)
+				w.known[p] = w.see(p, state{})
 			}
+		}
+	}
+}
+
+// back notices what has come back with its folder, and can go again.
+func (w *watch) back() {
+	for p, was := range w.known {
+		if was.gone && look(p).kind != absent {
+			was.gone = false
+			w.known[p] = was
 		}
 	}
 }
@@ -122,12 +151,20 @@ func (w *watch) settle(paths []string) []restored {
 	var out []restored
 	for _, p := range slices.Compact(all) {
 		was, had := w.known[p]
-		now := w.look(p)
-		if now.same(was) || now.kind == absent && was.kind != link {
+		now := w.see(p, was)
+		if now.same(was) || now.kind == absent && (was.kind != link && was.tree == nil || was.gone) {
+			continue
+		}
+		if was.tree != nil {
+			out = append(out, was.tree.settle(p, now.tree)...)
+			was.tree = was.tree.kept(remember(p, now.tree))
+			_, err := os.Lstat(filepath.Dir(p))
+			was.gone = err != nil
+			w.known[p] = was
 			continue
 		}
 		out = append(out, settle(p, was, now)...)
-		if left := w.look(p); left.kind == absent && had {
+		if left := w.see(p, state{}); left.kind == absent && had {
 			delete(w.known, p)
 		} else {
 			w.known[p] = left

@@ -125,7 +125,14 @@ func (e *engine) probe(ctx context.Context, stop context.CancelCauseFunc) {
 	case <-ctx.Done():
 		return
 	}
-	if r := e.sandbox.Probe(ctx); r.Err != nil && ctx.Err() == nil {
+	r := e.sandbox.Probe(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case r.Err != nil:
 		stop(r.Err)
+	case e.sandbox.Confined() && r.Level < sandbox.LevelFull:
+		e.log.WarnContext(ctx, "commands are confined, with fewer walls", "level", r.Level, "missing", r.Missing, "fix", r.Fix)
+	default:
+		e.log.InfoContext(ctx, "commands run", "level", r.Level)
 	}
 }

@@ -204,7 +204,10 @@ func (j *judge) gates(policy *egress.Policy) error {
 	var err error
 	j.chain, err = standard.Chain(gateConfig(j.cfg), standard.Deps{
 		Tools: names, Roots: j.workspace.Roots(), Egress: policy,
-		Posture: command.Posture{Confined: j.sandbox.Confined() && j.cfg.Tools.Sandbox.Network == sandbox.NetworkOff, PIDNamespace: j.sandbox.Confined()},
+		Posture: command.Posture{
+			Confined:     j.sandbox.Confined() && j.cfg.Tools.Sandbox.Network == sandbox.NetworkOff,
+			PIDNamespace: j.sandbox.OwnProcesses(),
+		},
 	})
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -37,6 +38,15 @@ type anchor struct {
 	spare    sync.Once
 
 	harden chan int // processes whose limit on processes has to be made final
+
+	// Of walls without namespaces.
+	scoped  bool          // Landlock keeps signals within
+	starter int           // the starting thread
+	wake    int           // descriptor that asks it to end what it serves
+	struck  chan struct{} // it has
+	serving uint64        // the command it started last; its own
+
+	condemned atomic.Uint64 // the command that is to end
 }
 
 // command is one running command.
@@ -86,7 +96,11 @@ func serve() {
 	go a.reap()
 	go a.hardenLimits()
 	a.handOut(&Ready{LandlockABI: abi}, a.made)
-	for range startingThreads {
+	threads := startingThreads
+	if setup.Shared {
+		threads = 1
+	}
+	for range threads {
 		go a.standBy()
 	}
 	select {} // the main thread stays as it is; everything happens on others
@@ -100,6 +114,9 @@ func (a *anchor) prepare() (uint32, error) {
 	}
 	if err := a.limit(); err != nil {
 		return 0, err
+	}
+	if a.setup.Shared {
+		return a.prepareShared()
 	}
 	if a.setup.Open {
 		a.gone = a.killDescendants
@@ -184,7 +201,7 @@ func (a *anchor) standBy() {
 	buf, oob := make([]byte, MaxFrame), make([]byte, unix.CmsgSpace(8*4))
 	for {
 		t := tag{fd: -1}
-		if err == nil && !a.setup.Open {
+		if err == nil && !a.setup.Open && !a.setup.Shared {
 			if t, err = newTag(); err != nil {
 				step = "tag"
 			}
@@ -196,6 +213,7 @@ func (a *anchor) standBy() {
 // takeStart takes messages up to the next command and starts that one.
 func (a *anchor) takeStart(buf, oob []byte, t tag, step string, unfit error) {
 	for {
+		a.attend()
 		m, fds := a.recv(buf, oob)
 		switch m := m.(type) {
 		case *Start:
@@ -206,6 +224,9 @@ func (a *anchor) takeStart(buf, oob []byte, t tag, step string, unfit error) {
 			a.mu.Lock()
 			a.byID[m.ID] = j.c // known from now on, so that it can be stopped
 			a.mu.Unlock()
+			if a.setup.Shared {
+				a.serving = m.ID
+			}
 			a.begin(j, t, step, unfit)
 			return
 		case *Stop:
@@ -274,10 +295,14 @@ func (a *anchor) spawn(j job, t tag) (string, error) {
 	}
 	c.tag, c.tagInode, c.grouped = t.fd, t.inode, len(j.fds) == 6
 	lift := a.limitProcesses()
+	sys := &syscall.SysProcAttr{Setsid: true}
+	if a.setup.Shared {
+		sys.Pdeathsig = unix.SIGKILL // this thread lives as long as the anchor
+	}
 	pid, err := syscall.ForkExec(path, m.Argv, &syscall.ProcAttr{
 		Dir: m.Dir, Env: m.Env,
 		Files: []uintptr{uintptr(a.null), uintptr(j.fds[0]), uintptr(j.fds[1])},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+		Sys:   sys,
 	})
 	lift(pid)
 	if err != nil {
@@ -312,7 +337,7 @@ func move(tasks []int) error {
 func (a *anchor) limitProcesses() func(pid int) {
 	n := a.setup.Processes
 	var own unix.Rlimit
-	if n == 0 || a.setup.Open || unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &own) != nil {
+	if n == 0 || a.setup.Open || a.setup.Shared || unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &own) != nil {
 		return func(int) {}
 	}
 	n = min(n, own.Max)
@@ -363,6 +388,9 @@ func newTag() (tag, error) {
 func (a *anchor) restrict() (step string, err error) {
 	if a.setup.Open {
 		return "", nil
+	}
+	if a.setup.Shared {
+		return a.restrictShared()
 	}
 	for _, s := range []struct {
 		step string

@@ -14,6 +14,8 @@ type conn struct {
 	gone func() // before leaving because the other end is gone; may be nil
 }
 
+// leave ends the process. The caller holds the lock, so that nothing is told of
+// what is ended for that.
 func (c *conn) leave() {
 	if c.gone != nil {
 		c.gone()
@@ -68,6 +70,7 @@ func (c *conn) recv(buf, oob []byte) (Message, []int) {
 			continue
 		}
 		if err != nil || n == 0 {
+			c.mu.Lock()
 			c.leave()
 		}
 		if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {

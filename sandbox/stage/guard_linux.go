@@ -94,8 +94,8 @@ func (a *anchor) tally() (map[*command]*usage, crowd) {
 	}
 	a.mu.Unlock()
 	pids := processes
-	if a.setup.Open {
-		// A session without walls has one command at a time.
+	alone := a.setup.Open || a.setup.Shared // a session without namespaces has one command at a time
+	if alone {
 		pids = func() []int { return descendants(os.Getpid()) }
 	}
 	out := map[*command]*usage{}
@@ -103,7 +103,7 @@ func (a *anchor) tally() (map[*command]*usage, crowd) {
 	for _, pid := range pids() {
 		sum.all++
 		c := only
-		if !a.setup.Open {
+		if !alone {
 			c = byTag[tagOf(pid)]
 		}
 		own := pid == os.Getpid()
@@ -196,7 +196,7 @@ func (a *anchor) exceed(c *command, what byte) {
 			return
 		}
 	}
-	if !a.setup.Open {
+	if !a.setup.Open && !a.setup.Shared {
 		unix.Exit(1) // nothing that is left outlives the first process
 	}
 }

@@ -31,6 +31,9 @@ func (a *anchor) landlock() (uint32, error) {
 		return 0, at("find Landlock", errno)
 	}
 	abi := uint32(v)
+	if a.setup.MaxLandlock != 0 {
+		abi = min(abi, a.setup.MaxLandlock)
+	}
 	if abi < minLandlock {
 		return abi, at("find Landlock 3 or newer", unix.EOPNOTSUPP)
 	}
@@ -38,40 +41,52 @@ func (a *anchor) landlock() (uint32, error) {
 	if abi >= 5 {
 		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
-	// Only the first field: every kernel with Landlock takes that length.
+	size := unsafe.Sizeof(attr.Handled_access_fs) // every kernel with Landlock takes that length
+	if a.setup.Shared {
+		size = handleMore(&attr, abi)
+		a.scoped = abi >= scopesSignals
+	}
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
-		uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr.Handled_access_fs), 0) //nolint:gosec // the kernel reads it
+		uintptr(unsafe.Pointer(&attr)), size, 0) //nolint:gosec // the kernel reads it
 	if errno != 0 {
 		return abi, at("make Landlock rules", errno)
 	}
 	a.rules = int(fd)
 	unix.CloseOnExec(a.rules)
+	if a.setup.Shared {
+		return abi, a.grant(attr.Handled_access_fs)
+	}
 	allow := func(path string, rights uint64) error {
 		return at("allow "+path, allowBeneath(a.rules, path, rights&attr.Handled_access_fs))
 	}
+	return abi, a.view(allow)
+}
+
+// view allows what the mounts of the session show.
+func (a *anchor) view(allow func(string, uint64) error) error {
 	if err := allow("/", rightsRead); err != nil {
-		return abi, err
+		return err
 	}
 	for _, m := range a.setup.Mounts {
 		if m.Op != OpWrite && m.Op != OpTmpfs {
 			continue
 		}
 		if err := allow(m.Path, rightsRead|rightsWrite); err != nil {
-			return abi, err
+			return err
 		}
 	}
 	if err := allow("/dev/shm", rightsRead|rightsWrite); err != nil {
-		return abi, err
+		return err
 	}
 	for _, n := range append(deviceNames(), "ptmx", "pts") {
 		if gone("/dev/" + n) {
 			continue
 		}
 		if err := allow("/dev/"+n, rightsDevice); err != nil {
-			return abi, err
+			return err
 		}
 	}
-	return abi, nil
+	return nil
 }
 
 func allowBeneath(rules int, path string, rights uint64) error {
@@ -79,6 +94,11 @@ func allowBeneath(rules int, path string, rights uint64) error {
 	if err != nil {
 		return err
 	}
+	return allowAt(rules, fd, rights)
+}
+
+// allowAt adds a rule for what fd stands for, and closes it.
+func allowAt(rules, fd int, rights uint64) error {
 	defer unix.Close(fd) //nolint:errcheck // nothing was written through it
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -86,6 +106,9 @@ func allowBeneath(rules int, path string, rights uint64) error {
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		rights &= rightsFile
+	}
+	if rights == 0 {
+		return nil
 	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(rules), unix.LANDLOCK_RULE_PATH_BENEATH,

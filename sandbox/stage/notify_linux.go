@@ -125,13 +125,13 @@ func installListener(f []unix.SockFilter, flags uintptr) (listener, error) {
 // kernel takes one listener for a line of processes: where somebody outside
 // listens already, calls are denied without a report.
 func (a *anchor) filter() error {
-	f := seccompFilter(a.setup.UnixSockets, retListener)
+	f := seccompFilter(a.setup, retListener)
 	if f == nil {
 		return at("build system call filter", unix.ENOSYS)
 	}
 	l, err := installListener(f, unix.SECCOMP_FILTER_FLAG_TSYNC)
 	if errors.Is(err, unix.EBUSY) {
-		err = installFilter(seccompFilter(a.setup.UnixSockets, retPerm), unix.SECCOMP_FILTER_FLAG_TSYNC)
+		err = installFilter(seccompFilter(a.setup, retPerm), unix.SECCOMP_FILTER_FLAG_TSYNC)
 		return at("filter system calls", err)
 	}
 	if err == nil {
@@ -153,7 +153,7 @@ func (a *anchor) deny(n notice) answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, c := range a.byID {
-		if c.tagInode == tag || tag == 0 && len(a.byID) == 1 {
+		if c.tagInode == tag || (tag == 0 || a.setup.Shared) && len(a.byID) == 1 {
 			c.note(d)
 			break
 		}

@@ -16,23 +16,31 @@ type Probe struct {
 	Outside      string // a file, in a folder, that must not be writable
 	Port         int    // a listener on the host's loopback that must not be reachable
 	UnixSockets  bool
+	Shared       bool   // the walls are those without namespaces
+	Server       int    // the process that must not be reached
+	Tmp          string // where private temporary files go
 }
 
 // Args returns the probe as the arguments of its stage.
 func (p Probe) Args() []string {
 	return []string{
 		NameProbe, p.PIDNamespace, p.Secret, p.Outside, strconv.Itoa(p.Port), strconv.FormatBool(p.UnixSockets),
+		strconv.FormatBool(p.Shared), strconv.Itoa(p.Server), p.Tmp,
 	}
 }
 
 // probe tries, from inside, what must fail and what must work, and prints one
 // line each: "ok NAME", or "open NAME: what happened".
 func probe(args []string) {
-	if len(args) != 5 {
+	if len(args) != 8 {
 		unix.Exit(2)
 	}
 	port, _ := strconv.Atoi(args[3])
-	p := Probe{PIDNamespace: args[0], Secret: args[1], Outside: args[2], Port: port, UnixSockets: args[4] == "true"}
+	server, _ := strconv.Atoi(args[6])
+	p := Probe{
+		PIDNamespace: args[0], Secret: args[1], Outside: args[2], Port: port, UnixSockets: args[4] == "true",
+		Shared: args[5] == "true", Server: server, Tmp: args[7],
+	}
 	out := os.NewFile(1, "stdout")
 	for _, c := range p.checks() {
 		line := "ok " + c.name
@@ -49,25 +57,35 @@ type check struct {
 }
 
 func (p Probe) checks() []check {
-	list := []check{
+	list := p.both()
+	if p.Shared {
+		list = append(list, p.shared()...)
+	} else {
+		list = append(list, p.own()...)
+	}
+	if !p.UnixSockets {
+		list = append(list, check{"unix_socket", func() string { return mustBe(socket(unix.AF_UNIX), unix.EPERM) }})
+	}
+	return list
+}
+
+// both are the walls of every level.
+func (p Probe) both() []check {
+	return []check{
 		{"no_new_privs", func() string {
 			if v, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || v != 1 {
 				return "not set"
 			}
 			return ""
 		}},
-		{"capabilities", capabilities},
-		{"pid_namespace", p.ownPIDs},
+		{"capabilities", p.capabilities},
 		{"secret_read", func() string { return mustFail(open(p.Secret, unix.O_RDONLY)) }},
 		{"outside_write", func() string { return mustFail(open(p.Outside, unix.O_WRONLY)) }},
 		{"outside_create", func() string { return mustFail(open(p.Outside+".new", unix.O_WRONLY|unix.O_CREAT)) }},
-		{"outside_chmod", func() string { return mustFail(unix.Chmod(p.Outside, 0o777)) }},
 		{"landlock", func() string {
 			// The path check answers before the missing capability would.
-			return mustBe(unix.Mknod("/tmp/.probe-node", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))), unix.EACCES)
+			return mustBe(unix.Mknod(p.Tmp+"/.probe-node", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))), unix.EACCES)
 		}},
-		{"network", p.network},
-		{"loopback", loopbackWorks},
 		{"namespaces", func() string {
 			_, _, e := unix.RawSyscall(unix.SYS_UNSHARE, unix.CLONE_NEWUSER, 0, 0)
 			return mustBe(e, unix.EPERM)
@@ -88,13 +106,104 @@ func (p Probe) checks() []check {
 			return mustBe(e, unix.EPERM)
 		}},
 		{"vsock", func() string { return mustBe(socket(unix.AF_VSOCK), unix.EPERM) }},
-		{"private_tmp", func() string { return mustWork("/tmp/.probe") }},
+		{"private_tmp", func() string { return mustWork(p.Tmp + "/.probe") }},
+	}
+}
+
+// own are the walls that namespaces make.
+func (p Probe) own() []check {
+	return []check{
+		{"pid_namespace", p.ownPIDs},
+		{"outside_chmod", func() string { return mustFail(unix.Chmod(p.Outside, 0o777)) }},
+		{"network", p.network},
+		{"loopback", loopbackWorks},
 		{"shared_memory", func() string { return mustWork("/dev/shm/.probe") }},
 	}
-	if !p.UnixSockets {
-		list = append(list, check{"unix_socket", func() string { return mustBe(socket(unix.AF_UNIX), unix.EPERM) }})
+}
+
+// shared are the walls that stand in their place.
+func (p Probe) shared() []check {
+	process := "/proc/" + strconv.Itoa(p.Server)
+	supervisor := os.Getppid()
+	return []check{
+		{"network", func() string { return mustBe(connect(p.Port), unix.EPERM) }},
+		{"listening", func() string { return mustBe(listenAnywhere(), unix.EPERM) }},
+		{"datagrams", func() string { return mustBe(socketOf(unix.AF_INET, unix.SOCK_DGRAM, 0), unix.EPERM) }},
+		{"fast_open", func() string { return mustBe(fastOpen(p.Port), unix.EPERM) }},
+		{"multipath_tcp", func() string {
+			return mustBe(socketOf(unix.AF_INET, unix.SOCK_STREAM, protoMPTCP), unix.EPROTONOSUPPORT)
+		}},
+		{"shared_memory", func() string {
+			_, _, e := unix.RawSyscall(unix.SYS_SHMGET, 0, 4096, 0o600|unix.IPC_CREAT)
+			return mustBe(e, unix.EPERM)
+		}},
+		{"signals", func() string { return mustBe(unix.Kill(p.Server, 0), unix.EPERM) }},
+		{"supervisor_signals", func() string { return mustBe(unix.Kill(supervisor, 0), unix.EPERM) }},
+		{"limits", func() string {
+			var now unix.Rlimit
+			if err := unix.Prlimit(p.Server, unix.RLIMIT_RTPRIO, nil, &now); err != nil {
+				return mustBe(err, unix.EPERM) // not even to be looked at
+			}
+			return mustBe(unix.Prlimit(p.Server, unix.RLIMIT_RTPRIO, &now, nil), unix.EPERM)
+		}},
+		{"priority", func() string {
+			now, err := unix.Getpriority(unix.PRIO_PROCESS, p.Server)
+			if err != nil {
+				return err.Error()
+			}
+			return mustBe(unix.Setpriority(unix.PRIO_PROCESS, p.Server, 20-now), unix.EPERM) // as the kernel counts
+		}},
+		{"server_environment", func() string { return mustFail(open(process+"/environ", unix.O_RDONLY)) }},
+		{"server_memory", func() string { return mustFail(open(process+"/mem", unix.O_RDONLY)) }},
+		{"supervisor_memory", func() string { return threadsClosed(supervisor) }},
 	}
-	return list
+}
+
+// threadsClosed tries every thread of a process, because one of the supervisor's
+// is behind the same walls as this one.
+func threadsClosed(pid int) string {
+	list, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+	if err != nil || len(list) == 0 {
+		return "its threads are not seen"
+	}
+	for _, t := range list {
+		for _, f := range []string{"mem", "environ", "maps", "fd/3"} {
+			if open("/proc/"+t.Name()+"/"+f, unix.O_RDONLY) == nil {
+				return "its " + f + " can be read"
+			}
+		}
+	}
+	return ""
+}
+
+func connect(port int) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil // that is not what was asked about
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written through it
+	return unix.Connect(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
+}
+
+func fastOpen(port int) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil // that is not what was asked about
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written through it
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 1); err == nil {
+		return nil
+	}
+	return unix.Sendto(fd, []byte("x"), unix.MSG_FASTOPEN, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
+}
+
+func listenAnywhere() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil // that is not what was asked about
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written through it
+	return unix.Listen(fd, 1)
 }
 
 func mustFail(err error) string {
@@ -131,15 +240,20 @@ func open(path string, flags int) error {
 	return err
 }
 
-func socket(family int) error {
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+func socket(family int) error { return socketOf(family, unix.SOCK_STREAM, 0) }
+
+func socketOf(family, kind, protocol int) error {
+	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
 	if err == nil {
 		_ = unix.Close(fd)
 	}
 	return err
 }
 
-func capabilities() string {
+// capabilities looks that there are none. Without a namespace of one's own an
+// ordinary user cannot empty the set of those that could be gained; that none
+// is, is then for no_new_privs.
+func (p Probe) capabilities() string {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return err.Error()
@@ -158,7 +272,8 @@ func capabilities() string {
 		switch {
 		case len(s) > 8 && s[:3] == "Cap":
 			seen++
-			if v, err := strconv.ParseUint(s[8:], 16, 64); err != nil || v != 0 {
+			v, err := strconv.ParseUint(s[8:], 16, 64)
+			if err != nil || v != 0 && (!p.Shared || s[:6] != "CapBnd") {
 				return s
 			}
 		case len(s) > 9 && s[:8] == "Seccomp:":

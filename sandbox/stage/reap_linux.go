@@ -132,6 +132,10 @@ func (a *anchor) kill(c *command) int {
 	for {
 		left := a.left(c)
 		a.mu.Lock() // the count has to be right when the reaper sees the end
+		if c.tag < 0 && a.byID[c.id] != c {
+			a.mu.Unlock()
+			return 0 // it has ended, and what is there now is another's
+		}
 		for _, pid := range left {
 			if !seen[pid] && pid != c.pid {
 				seen[pid] = true
@@ -154,6 +158,7 @@ func (a *anchor) kill(c *command) int {
 		if len(left) == 0 || time.Now().After(until) {
 			return len(left)
 		}
+		a.strike(c.id)
 		time.Sleep(500 * time.Microsecond)
 	}
 }
@@ -164,6 +169,9 @@ func (a *anchor) kill(c *command) int {
 // its session.
 func (a *anchor) left(c *command) []int {
 	if c.tag < 0 {
+		if alone() {
+			return nil // which is found out sooner than by looking at all there are
+		}
 		return descendants(os.Getpid())
 	}
 	want := "uts:[" + strconv.FormatUint(c.tagInode, 10) + "]"
@@ -235,6 +243,7 @@ func (a *anchor) killDescendants() {
 		if len(left) == 0 {
 			return
 		}
+		a.strike(everything)
 		for _, pid := range left {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
@@ -271,24 +280,33 @@ func descendants(root int) []int {
 	return out
 }
 
-// parentOf reads a process's parent; live is false for one that has ended.
+// parentOf reads a process's parent; live is false for one that has ended. A
+// process whose first thread has ended looks like one that has, while its other
+// threads go on.
 func parentOf(pid int) (ppid int, live bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0, false
+	of := status(pid, "PPid", "State", "Threads")
+	ppid, err := strconv.Atoi(of[0])
+	return ppid, err == nil && of[1] != "X" && (of[1] != "Z" || of[2] != "1")
+}
+
+// status returns the first words of lines of a process's status, "" for those
+// that are not there, as when the process is gone.
+func status(pid int, labels ...string) []string {
+	out := make([]string, len(labels))
+	b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	for len(b) > 0 {
+		end := max(0, slices.Index(b, '\n'))
+		line := string(b[:end])
+		b = b[end+1:]
+		for i, l := range labels {
+			if n := len(l) + 2; len(line) > n && line[:n] == l+":\t" {
+				end := slices.IndexFunc([]byte(line[n:]), func(c byte) bool { return c <= ' ' })
+				if end < 0 {
+					end = len(line) - n
+				}
+				out[i] = line[n : n+end]
+			}
+		}
 	}
-	end := len(b) - 1
-	for end >= 0 && b[end] != ')' { // the name may hold anything
-		end--
-	}
-	if end < 0 || end+4 > len(b) {
-		return 0, false
-	}
-	state, rest := b[end+2], b[end+4:]
-	n := 0
-	for n < len(rest) && rest[n] != ' ' {
-		n++
-	}
-	ppid, err = strconv.Atoi(string(rest[:n]))
-	return ppid, err == nil && state != 'Z' && state != 'X'
+	return out
 }

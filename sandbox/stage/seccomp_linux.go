@@ -2,6 +2,7 @@ package stage
 
 import (
 	"runtime"
+	"slices"
 	"strconv"
 	"unsafe"
 
@@ -18,6 +19,7 @@ const (
 	offArg1   = 24
 	offArg2   = 32
 	offArg2Hi = 36
+	offArg3   = 40
 )
 
 const (
@@ -37,6 +39,7 @@ const (
 	addrNoRandomize = 0x0040000
 	protoMPTCP      = 262
 	tiocLinux       = 0x541c
+	fioSetOwn       = 0x8901
 	// newestCall is the last system call that was looked at for this filter.
 	// What comes later may do what is refused here in another way; programs are
 	// told that the kernel does not know it.
@@ -48,10 +51,8 @@ const (
 func denied() []sysCall {
 	return append(deniedHere(), []sysCall{
 		{unix.SYS_PTRACE, "ptrace"},
-		{unix.SYS_PROCESS_VM_READV, "process_vm_readv"},
 		{unix.SYS_PROCESS_VM_WRITEV, "process_vm_writev"},
 		{unix.SYS_KCMP, "kcmp"},
-		{unix.SYS_PIDFD_GETFD, "pidfd_getfd"},
 		{unix.SYS_PROCESS_MADVISE, "process_madvise"},
 		{unix.SYS_MOUNT, "mount"},
 		{unix.SYS_UMOUNT2, "umount2"},
@@ -114,9 +115,14 @@ func numbers(calls []sysCall) []uint32 {
 
 // CallName returns the name of a system call that a command can be denied.
 func CallName(number uint32) string {
-	for _, c := range append(denied(), sysCall{unix.SYS_UNSHARE, "unshare"}, sysCall{unix.SYS_CLONE, "clone"},
-		sysCall{unix.SYS_IOCTL, "ioctl"}, sysCall{unix.SYS_PERSONALITY, "personality"},
-		sysCall{unix.SYS_SOCKET, "socket"}, sysCall{unix.SYS_SOCKETPAIR, "socketpair"}) {
+	for _, c := range slices.Concat(denied(), brokers(), mediated(), []sysCall{
+		{unix.SYS_UNSHARE, "unshare"},
+		{unix.SYS_CLONE, "clone"},
+		{unix.SYS_IOCTL, "ioctl"},
+		{unix.SYS_PERSONALITY, "personality"},
+		{unix.SYS_SOCKET, "socket"},
+		{unix.SYS_SOCKETPAIR, "socketpair"},
+	}) {
 		if c.number == number {
 			return c.name
 		}
@@ -138,20 +144,37 @@ func absent() []uint32 {
 // a while over it, and comes down to every command. A filter of
 // its own for each command would cost a tenth of starting one. What is not
 // permitted is answered with deny: [retPerm], or [retListener] to have it told.
-func seccompFilter(unixSockets bool, deny uint32) []unix.SockFilter {
-	arch := auditArch()
-	if arch == 0 {
+func seccompFilter(s *Setup, deny uint32) []unix.SockFilter {
+	if auditArch() == 0 {
 		return nil
 	}
 	var p program
+	p.head()
+	p.session(s, deny)
+	p.ret(retAllow)
+	return p
+}
+
+// head refuses what no rule could judge. It leaves the number of the call
+// loaded, as every rule does that does not answer.
+func (p *program) head() {
 	p.load(offArch)
-	p.jump(unix.BPF_JEQ, arch, 1, 0)
+	p.jump(unix.BPF_JEQ, auditArch(), 1, 0)
 	p.ret(retKill) // a 32-bit call on a 64-bit kernel would be judged by the wrong numbers
 	p.load(offNumber)
 	p.jump(unix.BPF_JGT, newestCall, 0, 1)
 	p.ret(retNoSys) // x32, and what a kernel newer than this program brings
-	p.list(numbers(denied()), deny)
 	p.list(absent(), retNoSys)
+}
+
+// session adds the rules of every session.
+func (p *program) session(s *Setup, deny uint32) {
+	p.list(numbers(denied()), deny)
+	if s.Shared {
+		p.list([]uint32{unix.SYS_UNSHARE}, deny)
+	} else {
+		p.list(numbers(brokers()), deny)
+	}
 	p.on(unix.SYS_UNSHARE, func(q *program) {
 		// The anchor makes a UTS namespace for each command, to tell them apart.
 		// A command has no capability left, so that the kernel refuses it that
@@ -168,14 +191,17 @@ func seccompFilter(unixSockets bool, deny uint32) []unix.SockFilter {
 	p.on(unix.SYS_IOCTL, func(q *program) {
 		q.load(offArg1)
 		q.list([]uint32{unix.TIOCSTI, tiocLinux}, deny)
+		if s.Shared { // whom a descriptor signals, which is none of a command's
+			q.list([]uint32{fioSetOwn, unix.SIOCSPGRP}, deny)
+		}
 	})
 	p.on(unix.SYS_PERSONALITY, func(q *program) {
 		q.load(offArg0)
 		q.list([]uint32{0, 0xffffffff, addrNoRandomize}, retAllow)
 		q.ret(deny)
 	})
-	p.on(unix.SYS_SOCKET, func(q *program) { socketRule(q, unixSockets, deny) })
-	if !unixSockets {
+	p.on(unix.SYS_SOCKET, func(q *program) { socketRule(q, s, deny) })
+	if !s.UnixSockets || s.Shared {
 		p.on(unix.SYS_SOCKETPAIR, func(q *program) {
 			// A datagram pair could be pointed at any socket's path.
 			q.load(offArg1)
@@ -184,18 +210,29 @@ func seccompFilter(unixSockets bool, deny uint32) []unix.SockFilter {
 			q.ret(deny)
 		})
 	}
-	p.ret(retAllow)
-	return p
 }
 
-func socketRule(q *program, unixSockets bool, deny uint32) {
-	families := []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
-	if unixSockets {
+func socketRule(q *program, s *Setup, deny uint32) {
+	families := []uint32{unix.AF_INET, unix.AF_INET6}
+	if s.UnixSockets {
 		families = append(families, unix.AF_UNIX)
 	}
-	q.load(offArg2)
-	q.jump(unix.BPF_JEQ, protoMPTCP, 0, 1)
-	q.ret(retProto)
+	if s.Shared {
+		// Only what reaches somebody by connect, and by nothing else.
+		q.load(offArg1)
+		q.and(0xf)
+		q.jump(unix.BPF_JEQ, unix.SOCK_STREAM, 1, 0)
+		q.ret(deny)
+		q.load(offArg2)
+		q.jump(unix.BPF_JEQ, 0, 2, 0)
+		q.jump(unix.BPF_JEQ, unix.IPPROTO_TCP, 1, 0)
+		q.ret(retProto)
+	} else {
+		families = append(families, unix.AF_NETLINK)
+		q.load(offArg2)
+		q.jump(unix.BPF_JEQ, protoMPTCP, 0, 1)
+		q.ret(retProto)
+	}
 	q.load(offArg0)
 	q.list(families, retAllow)
 	q.ret(deny)
@@ -212,6 +249,13 @@ func socketRule(q *program, unixSockets bool, deny uint32) {
 func limitsFilter() []unix.SockFilter {
 	var p program
 	p.load(offNumber)
+	p.ownLimits()
+	p.ret(retAllow)
+	return p
+}
+
+// ownLimits is the rule of [limitsFilter].
+func (p *program) ownLimits() {
 	p.on(unix.SYS_SETRLIMIT, func(q *program) {
 		q.load(offArg0)
 		q.list([]uint32{unix.RLIMIT_CORE}, retDone)
@@ -233,8 +277,6 @@ func limitsFilter() []unix.SockFilter {
 		q.list([]uint32{0}, retAllow)
 		q.ret(retPerm)
 	})
-	p.ret(retAllow)
-	return p
 }
 
 // program is a filter being put together. Jumps are relative and short.

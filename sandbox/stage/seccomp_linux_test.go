@@ -57,8 +57,8 @@ func TestFilter(t *testing.T) {
 	if here == 0 {
 		t.Skip("no filter for this kind of processor")
 	}
-	none, all := seccompFilter(false, retPerm), seccompFilter(true, retPerm)
-	told := seccompFilter(false, retListener)
+	none, all := seccompFilter(&Setup{}, retPerm), seccompFilter(&Setup{UnixSockets: true}, retPerm)
+	told := seccompFilter(&Setup{}, retListener)
 	for _, tt := range []struct {
 		name      string
 		arch      uint32
@@ -152,6 +152,72 @@ func TestLimitsFilter(t *testing.T) {
 	} {
 		if got := ask(t, f, auditArch(), tt.number, tt.args...); got != tt.want {
 			t.Errorf("%s: %#x, want %#x", tt.name, got, tt.want)
+		}
+	}
+}
+
+// The filter of commands without namespaces: what other walls keep out by those.
+func TestCommandFilter(t *testing.T) {
+	t.Parallel()
+	const anchor, thread, high = 500, 507, 0xdead << 32
+	scoped := commandFilter(&Setup{Shared: true}, retListener, true, anchor, thread)
+	bare := commandFilter(&Setup{Shared: true, UnixSockets: true}, retListener, false, anchor, thread)
+	for _, tt := range []struct {
+		name         string
+		number       uint64
+		args         []uint64
+		scoped, bare uint32
+	}{
+		{"read", unix.SYS_READ, nil, retAllow, retAllow},
+		{"an old kernel's call", unix.SYS_PTRACE, nil, retListener, retListener},
+		{"the broker's call", unix.SYS_PIDFD_GETFD, nil, retListener, retListener},
+		{"TCP", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM | unix.SOCK_CLOEXEC, 0}, retAllow, retAllow},
+		{"TCP by name", unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_STREAM, unix.IPPROTO_TCP}, retAllow, retAllow},
+		{"UDP", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_DGRAM, 0}, retListener, retListener},
+		{"raw IP", unix.SYS_SOCKET, []uint64{unix.AF_INET, high | unix.SOCK_RAW, 1}, retListener, retListener},
+		{"SCTP", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP}, retProto, retProto},
+		{"SCTP in order", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_SEQPACKET, 0}, retListener, retListener},
+		{"multipath TCP", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM, high | protoMPTCP}, retProto, retProto},
+		{"netlink", unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, 0}, retListener, retListener},
+		{"a unix socket", unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, retListener, retAllow},
+		{"unix datagrams", unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM, 0}, retListener, retListener},
+		{"a pair of datagrams", unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM}, retListener, retListener},
+		{"connect", unix.SYS_CONNECT, nil, retListener, retListener},
+		{"listen", unix.SYS_LISTEN, nil, retListener, retListener},
+		{"send", unix.SYS_SENDTO, []uint64{3, 0, 0, unix.MSG_NOSIGNAL}, retAllow, retAllow},
+		{"send and connect", unix.SYS_SENDTO, []uint64{3, 0, 0, unix.MSG_FASTOPEN | unix.MSG_NOSIGNAL}, retPerm, retPerm},
+		{"the same by message", unix.SYS_SENDMSG, []uint64{3, 0, high | unix.MSG_FASTOPEN}, retPerm, retPerm},
+		{"the same by messages", unix.SYS_SENDMMSG, []uint64{3, 0, 1, unix.MSG_FASTOPEN}, retPerm, retPerm},
+		{"no delay", unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_TCP, unix.TCP_NODELAY}, retAllow, retAllow},
+		{"connect late", unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT}, retPerm, retPerm},
+		{"that number elsewhere", unix.SYS_SETSOCKOPT, []uint64{3, unix.SOL_SOCKET, unix.TCP_FASTOPEN_CONNECT}, retAllow, retAllow},
+		{"another's limit", unix.SYS_PRLIMIT64, []uint64{7, 1, 0x1000}, retPerm, retPerm},
+		{"its own limit", unix.SYS_PRLIMIT64, []uint64{0, 1, 0x1000}, retAllow, retAllow},
+		{"its own priority", unix.SYS_SETPRIORITY, []uint64{unix.PRIO_PROCESS, 0, 5}, retAllow, retAllow},
+		{"another's priority", unix.SYS_SETPRIORITY, []uint64{unix.PRIO_PROCESS, 7, 5}, retPerm, retPerm},
+		{"the user's priority", unix.SYS_SETPRIORITY, []uint64{unix.PRIO_USER, 0, 5}, retPerm, retPerm},
+		{"the user's input and output", unix.SYS_IOPRIO_SET, []uint64{3, 0, 0}, retPerm, retPerm},
+		{"its own processors", unix.SYS_SCHED_SETAFFINITY, []uint64{0}, retAllow, retAllow},
+		{"another's processors", unix.SYS_SCHED_SETAFFINITY, []uint64{7}, retPerm, retPerm},
+		{"shared memory", unix.SYS_SHMGET, nil, retPerm, retPerm},
+		{"a signal", unix.SYS_KILL, []uint64{7, 9}, retAllow, retListener},
+		{"a signal to the anchor", unix.SYS_KILL, []uint64{anchor, 9}, retPerm, retListener},
+		{"a signal to its thread", unix.SYS_TKILL, []uint64{high | thread, 9}, retPerm, retListener},
+		{"a signal to its thread by both", unix.SYS_TGKILL, []uint64{anchor, thread, 9}, retPerm, retListener},
+		{"a queued signal", unix.SYS_RT_SIGQUEUEINFO, []uint64{7, 9}, retAllow, retPerm},
+		{"a signal by descriptor", unix.SYS_PIDFD_SEND_SIGNAL, nil, retNoSys, retNoSys},
+		{"a descriptor's signal", unix.SYS_FCNTL, []uint64{3, unix.F_SETSIG, 9}, retPerm, retPerm},
+		{"a descriptor's owner", unix.SYS_FCNTL, []uint64{3, unix.F_SETOWN, 7}, retAllow, retPerm},
+		{"a descriptor's flags", unix.SYS_FCNTL, []uint64{3, unix.F_SETFL, unix.O_NONBLOCK}, retAllow, retAllow},
+		{"a descriptor's owner by ioctl", unix.SYS_IOCTL, []uint64{3, fioSetOwn}, retListener, retListener},
+		{"typing", unix.SYS_IOCTL, []uint64{3, high | unix.TIOCSTI}, retListener, retListener},
+		{"any new namespace", unix.SYS_UNSHARE, []uint64{unix.CLONE_NEWUTS}, retListener, retListener},
+	} {
+		if got := ask(t, scoped, auditArch(), tt.number, tt.args...); got != tt.scoped {
+			t.Errorf("%s: %#x, want %#x", tt.name, got, tt.scoped)
+		}
+		if got := ask(t, bare, auditArch(), tt.number, tt.args...); got != tt.bare {
+			t.Errorf("%s, where Landlock leaves signals alone: %#x, want %#x", tt.name, got, tt.bare)
 		}
 	}
 }

@@ -103,6 +103,8 @@ func opName(o Op) string {
 		return "mask"
 	case OpNames:
 		return "name the name server in"
+	case OpRead, OpList:
+		return "open"
 	case OpUnset:
 	}
 	return "place"
@@ -195,7 +197,7 @@ func (b *builder) place(i int, m Mount) error {
 		return b.empty(m.Path, "mode=0711")
 	case OpNames:
 		return b.nameServer(m.Path)
-	case OpUnset:
+	case OpUnset, OpRead, OpList:
 	}
 	return unix.EINVAL
 }

@@ -17,9 +17,11 @@ const (
 	NameProbe  = "zeph-sandbox-probe"  // tries what must not work, inside
 )
 
-// ModeOpen is the launcher's argument for an anchor without walls, which only
-// keeps track of what it started.
-const ModeOpen = "open"
+// The launcher's argument for an anchor in the host's namespaces.
+const (
+	ModeOpen   = "open"   // without walls: it only keeps track of what it started
+	ModeShared = "shared" // with the walls that need no namespaces
+)
 
 // ModeHostNetwork is the launcher's argument for an anchor that stays in the
 // host's network.

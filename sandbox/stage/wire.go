@@ -29,6 +29,8 @@ const (
 	OpMask        // Path cannot be read
 	OpMaskHold    // Path cannot be read but holds a writable place below
 	OpNames       // Path is a file that names the session's own name server
+	OpRead        // Path and what is below can be read; walls that are shared only
+	OpList        // the names below Path can be listed; the same
 )
 
 // Mount is one operation on the file system of a session.
@@ -48,6 +50,7 @@ type Socket struct {
 // Setup tells an anchor what walls to build. It is the first frame.
 type Setup struct {
 	Open        bool // no walls: only keep track of processes
+	Shared      bool // walls without namespaces: the host's are shared, and one command runs at a time
 	HostNetwork bool // the network is the host's
 	Names       bool // 198.18.0.0/15 leads to the session itself
 	UnixSockets bool // AF_UNIX sockets may be made
@@ -56,6 +59,8 @@ type Setup struct {
 	Processes   uint64
 	Memory      uint64 // bytes of one command's processes together
 	TmpfsBytes  uint64
+	MaxLandlock uint32   // newest ABI to use; 0 = what the kernel has. For tests
+	Reach       []uint32 // ports of the host's loopback that may be connected to; shared walls only
 	Mounts      []Mount
 	Sockets     []Socket // handed out with [Ready], in this order
 }
@@ -191,6 +196,7 @@ func (*Connected) kind() byte { return 11 }
 
 func (m *Setup) put(w *writer) {
 	w.flag(m.Open)
+	w.flag(m.Shared)
 	w.flag(m.HostNetwork)
 	w.flag(m.Names)
 	w.flag(m.UnixSockets)
@@ -199,6 +205,11 @@ func (m *Setup) put(w *writer) {
 	w.u64(m.Processes)
 	w.u64(m.Memory)
 	w.u64(m.TmpfsBytes)
+	w.u32(m.MaxLandlock)
+	w.u32(uint32(len(m.Reach)))
+	for _, p := range m.Reach {
+		w.u32(p)
+	}
 	w.u32(uint32(len(m.Mounts)))
 	for _, x := range m.Mounts {
 		w.b = append(w.b, byte(x.Op))
@@ -214,13 +225,18 @@ func (m *Setup) put(w *writer) {
 }
 
 func (m *Setup) get(r *reader) {
-	m.Open, m.HostNetwork, m.Names, m.UnixSockets = r.flag(), r.flag(), r.flag(), r.flag()
+	m.Open, m.Shared, m.HostNetwork, m.Names, m.UnixSockets = r.flag(), r.flag(), r.flag(), r.flag(), r.flag()
 	m.NoFile, m.FileSize, m.Processes, m.Memory, m.TmpfsBytes = r.u64(), r.u64(), r.u64(), r.u64(), r.u64()
+	m.MaxLandlock = r.u32()
+	m.Reach = make([]uint32, r.count(4))
+	for i := range m.Reach {
+		m.Reach[i] = r.u32()
+	}
 	n := r.count(9)
 	m.Mounts = make([]Mount, 0, n)
 	for range n {
 		x := Mount{Op: Op(r.byte()), Path: r.text(), Source: r.text()}
-		if x.Op == OpUnset || x.Op > OpNames {
+		if x.Op == OpUnset || x.Op > OpList {
 			r.bad = true
 		}
 		m.Mounts = append(m.Mounts, x)

@@ -10,8 +10,9 @@ import (
 func frames() []Message {
 	return []Message{
 		&Setup{
-			Open: true, HostNetwork: true, Names: true, UnixSockets: true, NoFile: 1, FileSize: 1 << 40, Processes: 3, Memory: 1 << 33, TmpfsBytes: 4,
-			Mounts:  []Mount{{Op: OpWrite, Path: "/a", Source: "/b"}, {Op: OpMaskHold, Path: "/ü"}, {Op: OpNames, Path: "/c"}},
+			Open: true, Shared: true, HostNetwork: true, Names: true, UnixSockets: true, NoFile: 1, FileSize: 1 << 40, Processes: 3, Memory: 1 << 33, TmpfsBytes: 4,
+			MaxLandlock: 3, Reach: []uint32{3128},
+			Mounts:  []Mount{{Op: OpWrite, Path: "/a", Source: "/b"}, {Op: OpMaskHold, Path: "/ü"}, {Op: OpNames, Path: "/c"}, {Op: OpList, Path: "/d"}},
 			Sockets: []Socket{{Datagrams: true, Port: 53}, {Anywhere: true, Port: 65535}},
 		},
 		&Launched{PID: 7},

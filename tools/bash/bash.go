@@ -173,7 +173,7 @@ func (t *Tool) Run(ctx context.Context, auth gates.Authorized) (call.Result, err
 			return call.Result{}, err
 		}
 	}
-	j := job{set: set, stages: withStages(&cmd, a.Command)}
+	j := job{set: set, stages: withStages(&cmd, t.box.Tmp(ctx, cmd.Scratch), a.Command)}
 	voice := &voice{tell: cmd.Progress}
 	if cmd.Progress != nil {
 		cmd.Progress = voice.say

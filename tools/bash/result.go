@@ -101,7 +101,7 @@ func (j job) text(out sandbox.Outcome, res result) string {
 	case out.Combined.Truncated && res.RunID != "":
 		note("[cut: %d bytes in all; bash_output with run_id %s and since %d reads on from the cut]", out.Combined.Total, res.RunID, res.Next)
 	case out.Combined.Truncated:
-		note("[cut: %d bytes in all; run it again with > /tmp/out.txt 2>&1 and read that file with offset]", out.Combined.Total)
+		note("[cut: %d bytes in all; run it again with > $TMPDIR/out.txt 2>&1 and read /tmp/out.txt with offset]", out.Combined.Total)
 	}
 	switch {
 	case res.Running:

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"unicode"
 
 	"github.com/zeph-tools/zeph-mcp-tools/internal/shellast"
 	"github.com/zeph-tools/zeph-mcp-tools/sandbox"
@@ -22,14 +23,21 @@ const maxStages = 4 << 10
 // ended, by a line after it, and returns the function that reads it. The line
 // writes into the session's private /tmp and leaves with the pipeline's own
 // status. Where there is any doubt nothing is added.
-func withStages(cmd *sandbox.Command, command string) func() []int {
-	if cmd.Scratch == "" || !shellast.PlainPipeline(command) || slices.ContainsFunc(cmd.Env, changesShell) {
+//
+// tmp is where the command finds its private /tmp.
+func withStages(cmd *sandbox.Command, tmp, command string) func() []int {
+	if cmd.Scratch == "" || strings.ContainsFunc(tmp, special) || !shellast.PlainPipeline(command) || slices.ContainsFunc(cmd.Env, changesShell) {
 		return func() []int { return nil }
 	}
 	name := ".stages-" + rand.Text()
 	cmd.Argv[len(cmd.Argv)-1] = command + "\n" +
-		`set -- "${PIPESTATUS[@]}"; { printf '%s ' "$@" >/tmp/` + name + `; } 2>/dev/null; exit "${!#}"`
+		`set -- "${PIPESTATUS[@]}"; { printf '%s ' "$@" >` + tmp + `/` + name + `; } 2>/dev/null; exit "${!#}"`
 	return sync.OnceValue(func() []int { return readStages(filepath.Join(cmd.Scratch, name)) })
+}
+
+// special reports whether a character of a path means something to a shell.
+func special(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-", r)
 }
 
 // changesShell reports whether a variable changes how the shell itself works.

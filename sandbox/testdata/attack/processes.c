@@ -1,6 +1,7 @@
 /* Touching another process: the server, its anchor, another session's. */
 #include "attack.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -171,7 +172,74 @@ static int do_daemon_wait(char **a)
 	return 0;
 }
 
+static int do_tkill(char **a) { return call(SYS_tkill, pid(a), SIGKILL); }
+static int do_tgkill(char **a) { return call(SYS_tgkill, atoi(a[1]), pid(a), SIGKILL); }
+
+static int do_queue(char **a)
+{
+	siginfo_t info = {.si_signo = SIGKILL, .si_code = SI_QUEUE};
+	return call(SYS_rt_sigqueueinfo, pid(a), SIGKILL, &info);
+}
+
+/* The folder of a thread in /proc stands for it as well. */
+static int do_folder_kill(char **a)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d", pid(a));
+	int fd = open(path, O_RDONLY | O_DIRECTORY);
+	return fd < 0 ? -1 : done(fd, call(SYS_pidfd_send_signal, fd, SIGKILL, 0, 0));
+}
+
+/* A pipe that becomes ready sends a signal of our choice to its owner. */
+static int do_owner_kill(char **a)
+{
+	int p[2];
+	struct f_owner_ex owner = {F_OWNER_TID, pid(a)};
+	if (pipe(p) < 0 || fcntl(p[0], F_SETSIG, SIGKILL) < 0 || fcntl(p[0], F_SETOWN_EX, &owner) < 0 ||
+	    fcntl(p[0], F_SETFL, O_ASYNC | O_NONBLOCK) < 0)
+		return -1;
+	return write(p[1], "x", 1) == 1 ? 0 : -1;
+}
+
+/* Every process makes the next and leaves. */
+static int do_comet(char **a)
+{
+	(void)a;
+	for (;;) {
+		pid_t child = fork();
+		if (child > 0)
+			_exit(0);
+		if (child == 0)
+			setsid();
+	}
+}
+
+static void *forever(void *nothing)
+{
+	for (;;)
+		pause();
+	return nothing;
+}
+
+/* The first thread ends, and the process looks dead. */
+static int do_headless(char **a)
+{
+	pthread_t t;
+	(void)a;
+	if (pthread_create(&t, NULL, forever, NULL) != 0)
+		return -1;
+	syscall(SYS_exit, 0);
+	return -1;
+}
+
 const struct attack process_attacks[] = {
+	{"tkill", 1, do_tkill},
+	{"tgkill", 2, do_tgkill},
+	{"queue", 1, do_queue},
+	{"folder-kill", 1, do_folder_kill},
+	{"owner-kill", 1, do_owner_kill},
+	{"comet", 0, do_comet},
+	{"headless", 0, do_headless},
 	{"kill", 1, do_kill},
 	{"exists", 1, do_exists},
 	{"kill-all", 0, do_kill_all},
