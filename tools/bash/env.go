@@ -56,6 +56,13 @@ func (c Config) base(inherited []string, cacheDir string) map[string]string {
 		}
 		all[name] = value
 	}
+	if _, ok := all["MAKELEVEL"]; ok {
+		// A make that started the server is none of a command's: what it hands
+		// down leads to its job server, and changes what an inner make prints.
+		for _, name := range []string{"MAKELEVEL", "MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKE_TERMOUT", "MAKE_TERMERR"} {
+			delete(all, name)
+		}
+	}
 	if all["PATH"] == "" {
 		all["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	}

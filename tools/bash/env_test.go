@@ -134,3 +134,14 @@ func TestPlainLocale(t *testing.T) {
 		}
 	}
 }
+
+func TestNothingOfAnOuterMake(t *testing.T) {
+	t.Parallel()
+	outer := []string{"PATH=/bin", "MAKELEVEL=1", "MAKEFLAGS=w -j4 --jobserver-auth=3,4", "MFLAGS=-w", "MAKE_TERMOUT=/dev/pts/1"}
+	if got := (Config{}).base(outer, ""); got["MAKELEVEL"]+got["MAKEFLAGS"]+got["MFLAGS"]+got["MAKE_TERMOUT"] != "" {
+		t.Errorf("handed down: %v", got)
+	}
+	if got := (Config{}).base([]string{"MAKEFLAGS=-j8"}, ""); got["MAKEFLAGS"] != "-j8" {
+		t.Errorf("the user's own setting is gone: %v", got)
+	}
+}
