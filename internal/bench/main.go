@@ -62,6 +62,8 @@ func run(bin, out string, n int) error {
 		{"calls", b.calls},
 		{"in flight", b.inFlight},
 		{"big output", b.bigOutput},
+		{"sleepers", b.sleepers},
+		{"judging", b.judging},
 		{"tools/list", b.toolsList},
 	}
 	for _, s := range steps {
@@ -228,32 +230,6 @@ func (b *bench) inFlight() error {
 	}
 	b.report.atLeast("8 calls in flight, calls a second", middle(ourRate), middle(bareRate), 0.7)
 	return closeAll(ours, bare)
-}
-
-// bigOutput lets a command print 100 MB.
-func (b *bench) bigOutput() error {
-	var took []time.Duration
-	var peak int64
-	for range 3 {
-		c, err := dial(b.ctx, b.ours, b.dir, b.env)
-		if err != nil {
-			return err
-		}
-		if _, err := c.call("bash", map[string]any{"command": "true"}); err != nil {
-			return err
-		}
-		d, err := c.call("bash", map[string]any{"command": "head -c 100000000 /dev/zero"})
-		if err != nil {
-			return err
-		}
-		took, peak = append(took, d), max(peak, c.memory("VmHWM:"))
-		if err := c.close(); err != nil {
-			return err
-		}
-	}
-	b.report.atMost("100 MB of output, seconds, p50", median(took).Seconds(), 0.8, "")
-	b.report.atMost("100 MB of output, peak resident memory, MiB", mib(peak), 48, "")
-	return nil
 }
 
 func (b *bench) toolsList() error {
