@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -47,13 +48,16 @@ const (
 	UnixSocketsAll                     // every socket whose path a command can see
 )
 
-// MarshalText returns the word used in config.
-func (u UnixSockets) MarshalText() ([]byte, error) {
+// String returns the word used in config.
+func (u UnixSockets) String() string {
 	if u == UnixSocketsAll {
-		return []byte("all"), nil
+		return "all"
 	}
-	return []byte("none"), nil
+	return "none"
 }
+
+// MarshalText returns the word used in config.
+func (u UnixSockets) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
 // UnmarshalText reads the word used in config.
 func (u *UnixSockets) UnmarshalText(b []byte) error {
@@ -73,6 +77,7 @@ func (u *UnixSockets) UnmarshalText(b []byte) error {
 type Config struct {
 	Mode          Mode          `toml:"mode"`
 	MinLevel      int           `toml:"min_level"`     // weakest level that may run a command
+	Profile       Profile       `toml:"profile"`       // of a command whose call says nothing
 	UnixSockets   UnixSockets   `toml:"unix_sockets"`  // which local sockets a command may use
 	Network       NetworkMode   `toml:"network"`       // what a command can reach when its call says nothing
 	MaxTimeout    time.Duration `toml:"max_timeout"`   // longest a command may take
@@ -98,6 +103,7 @@ type Config struct {
 func Default() Config {
 	return Config{
 		MinLevel:      LevelFull,
+		Profile:       Workspace,
 		MaxTimeout:    30 * time.Minute,
 		KillGrace:     2 * time.Second,
 		IdleTimeout:   10 * time.Minute,
@@ -136,6 +142,11 @@ func (c Config) Validate() error {
 	bad(c.TmpfsSize >= 1<<20, "tmpfs_size", "must be at least 1048576 bytes")
 	bad(c.SpoolSize >= 0, "spool_size", "must not be negative; 0 keeps nothing on disk")
 	bad(c.MaxOutputSize >= 1<<20, "max_output_size", "must be at least 1048576 bytes")
+	bad(c.Profile != ProfileUnset && c.Profile < Unconfined, "profile", "say one of "+strings.Join(ProfileNames(), ", "))
+	if r := c.Profile.row(); c.Profile != Workspace {
+		bad(c.Network == NetworkOff || c.Network == r.network, "network", "the profile "+r.name+" has its own network: leave one of them out")
+		bad(c.UnixSockets == UnixSocketsNone || c.UnixSockets == r.unix, "unix_sockets", "the profile "+r.name+" has its own sockets: leave one of them out")
+	}
 	bad(c.Network <= NetworkHost, "network", "say \"off\", \"proxy\" or \"host\"")
 	errs = append(errs, validPorts("reach", c.Reach, nil), validPorts("expose", c.Expose, c.Reach))
 	return errors.Join(errs...)
@@ -173,7 +184,7 @@ func validPorts(key string, ports, others []int) error {
 func (c Config) Warnings() []string {
 	var out []string
 	if c.Mode == ModeOff {
-		out = append(out, "tools.sandbox.mode = \"off\": commands run with all rights of this user, and with the network")
+		out = append(out, "tools.sandbox.mode = \"off\" (--unconfined): commands run with all rights of this user, and with the network")
 	}
 	if c.Network == NetworkHost {
 		out = append(out, "tools.sandbox.network = \"host\": commands have this machine's network, its local services too")

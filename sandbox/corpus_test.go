@@ -37,7 +37,7 @@ func TestCorpusMountOrder(t *testing.T) {
 		p := Policy{Roots: some(2), Git: some(1), Secrets: some(3), ReadOnly: some(3), StateDir: "/state", CacheDir: "/state/cache"}
 		extra := some(1)
 		p.grantsHold(t, tree, extra)
-		plan := p.plan("", extra)
+		plan := p.plan(Tmp|Caches|Roots, "", extra)
 		for _, path := range tree {
 			var on stage.Op // what is on top of path
 			for _, m := range plan {
@@ -58,7 +58,7 @@ func TestCorpusMountOrder(t *testing.T) {
 func (p Policy) grantsHold(t *testing.T, tree, extra []string) {
 	t.Helper()
 	p.Secrets = append(slices.Clone(p.Secrets), "/state/other") // or the state folder would not exist
-	grants, _ := p.grants("", extra, func(dir string) []string {
+	grants, _ := p.grants(Tmp|Caches|Roots, "", extra, func(dir string) []string {
 		var out []string
 		for _, path := range append([]string{"/state", "/state/cache", "/state/other"}, tree...) {
 			name, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, "/")+"/")

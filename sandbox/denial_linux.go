@@ -47,7 +47,7 @@ func (r *Run) infer(out *Outcome) {
 		return // there is no policy that could have denied anything
 	}
 	view{
-		policy: r.ses.policy, extra: r.cmd.ExtraWrite, dir: r.cmd.Dir, scratch: r.cmd.Scratch,
+		policy: r.ses.policy, writes: r.cmd.Terms.Writes, extra: r.cmd.ExtraWrite, dir: r.cmd.Dir, scratch: r.cmd.Scratch,
 		files: r.s.cfg.MaxOpenFiles, procs: r.s.cfg.MaxProcesses,
 	}.infer(out.Stderr, r.denied.add)
 }

@@ -56,6 +56,9 @@ func (s *Sandbox) Start(ctx context.Context, cmd Command) (*Run, error) {
 			Fix: "run it without network; level 3 has one",
 		}
 	}
+	if err := cmd.Terms.heldAt(report.Level); err != nil {
+		return nil, err
+	}
 	for try := 0; ; try++ {
 		ses, err := s.acquire(ctx, cmd, report.Level)
 		if err != nil {

@@ -28,6 +28,7 @@ const (
 // view is what the policy was for one command.
 type view struct {
 	policy   Policy
+	writes   Places
 	extra    []string // writable for this command alone
 	dir      string   // where it started
 	files    int      // open files a process may have
@@ -40,7 +41,7 @@ type view struct {
 // would have denied, and about limits. A complaint about anything else is the
 // program's own affair: a keyword alone says nothing.
 func (v view) infer(stderr Stream, add func(Violation)) {
-	v.writable = slices.Concat(v.policy.Roots, []string{v.policy.cache(), "/tmp", "/dev"}, nonEmpty(v.scratch), v.extra)
+	v.writable = slices.Concat(v.policy.writable(v.writes, v.extra), []string{"/tmp", "/dev"}, nonEmpty(v.scratch))
 	for _, part := range [][]byte{stderr.Head, stderr.Tail} {
 		n := 0
 		for line := range bytes.Lines(part) {
@@ -96,7 +97,9 @@ func (v view) inferPath(line, small, says string, at int, add func(Violation)) {
 			out.Hint = "something would be run for it outside the sandbox; a person has to make this change"
 		default:
 			out.Hint = "outside the workspace; ask for allow_write"
-			if says != saysReadOnly && !writes(small) {
+			if slices.ContainsFunc(v.policy.Roots, func(r string) bool { return below(p, r) }) {
+				out.Hint = "this profile changes nothing in the workspace"
+			} else if says != saysReadOnly && !writes(small) {
 				out.Op, out.Hint = "open", "outside the workspace: to write there, ask for allow_write; or the file's own permissions say no"
 			}
 		}

@@ -13,7 +13,7 @@ func inferred(stderr string) []Violation {
 			Roots: []string{"/w", "/home/u/p"}, Secrets: []string{"/home/u/.ssh", "/w/.env"}, ReadOnly: []string{"/w/.git/hooks"},
 			StateDir: "/home/u/.state",
 		},
-		extra: []string{"/opt/x"}, dir: "/w/sub", files: 4096, procs: 512,
+		writes: Tmp | Caches | Roots, extra: []string{"/opt/x"}, dir: "/w/sub", files: 4096, procs: 512,
 	}
 	var vs violations
 	v.infer(Stream{Head: []byte(stderr)}, vs.add)

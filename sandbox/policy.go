@@ -110,7 +110,7 @@ func (p Policy) cache() string {
 
 // plan is the pure decision what is done to the file system, parent before
 // child, so that the deeper statement wins, and at one place the stricter one.
-func (p Policy) plan(scratch string, extra []string) []stage.Mount {
+func (p Policy) plan(writes Places, scratch string, extra []string) []stage.Mount {
 	var ms []stage.Mount
 	add := func(op stage.Op, path string) { ms = append(ms, stage.Mount{Op: op, Path: path}) }
 	if scratch == "" {
@@ -118,10 +118,7 @@ func (p Policy) plan(scratch string, extra []string) []stage.Mount {
 	} else {
 		ms = append(ms, stage.Mount{Op: stage.OpWrite, Path: "/tmp", Source: scratch})
 	}
-	var writable []string
-	for _, l := range [][]string{p.Roots, p.Git, {p.cache()}, extra} {
-		writable = append(writable, l...)
-	}
+	writable := p.writable(writes, extra)
 	for _, w := range writable {
 		add(stage.OpWrite, w)
 	}
@@ -145,6 +142,18 @@ func (p Policy) plan(scratch string, extra []string) []stage.Mount {
 		return int(a.Op) - int(b.Op)
 	})
 	return slices.Compact(ms)
+}
+
+// writable lists the places that can be written besides /tmp.
+func (p Policy) writable(writes Places, extra []string) []string {
+	var out []string
+	if writes&Roots != 0 {
+		out = slices.Concat(p.Roots, p.Git)
+	}
+	if writes&Caches != 0 {
+		out = append(out, p.cache())
+	}
+	return append(out, extra...)
 }
 
 // protect is what is done for the protected names.

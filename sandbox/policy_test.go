@@ -93,7 +93,7 @@ func TestPlan(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&p)
 			}
-			got := p.plan(tt.scratch, tt.extra)
+			got := p.plan(Tmp|Caches|Roots, tt.scratch, tt.extra)
 			if d := gocmp.Diff(tt.want, got); d != "" {
 				t.Errorf("plan (-want +got):\n%s", d)
 			}
@@ -182,7 +182,7 @@ func TestGrants(t *testing.T) {
 		Roots: []string{"/w"}, StateDir: "/home/u/state", CacheDir: "/home/u/state/cache",
 		Secrets: []string{"/etc/shadow", "/home/other", "/home/u/.ssh", "/home/u/.config/gh", "/w/.env", "/w/conf/key"},
 	}
-	got, opened := p.grants("/home/u/state/scratch", []string{"/extra"}, func(dir string) []string { return disk[dir] })
+	got, opened := p.grants(Tmp|Caches|Roots, "/home/u/state/scratch", []string{"/extra"}, func(dir string) []string { return disk[dir] })
 	want := []m{
 		{Op: stage.OpRead, Path: "/etc/passwd"},
 		{Op: stage.OpWrite, Path: "/extra"},

@@ -47,7 +47,7 @@ func (s *Sandbox) probe(ctx context.Context) Report {
 	if !s.Confined() {
 		return Report{
 			Level: LevelNone, Missing: []string{"everything"},
-			Fix: "commands run unconfined because tools.sandbox.mode is \"off\"",
+			Fix: "commands run unconfined because the server was started with --unconfined",
 		}
 	}
 	if s.only == LevelShared {
@@ -60,11 +60,13 @@ func (s *Sandbox) probe(ctx context.Context) Report {
 	less := s.probeLevel(ctx, LevelShared)
 	switch {
 	case less.Err != nil:
+	case s.base.heldAt(LevelShared) != nil:
+		r.offer("level 2 would stand here, but cannot hold the profile " + s.base.Profile.String())
 	case s.cfg.MinLevel <= LevelShared:
 		less.Fix = "for level 3: " + r.Err.Error()
 		return less
 	default:
-		r.offer()
+		r.offer("or set tools.sandbox.min_level = 2, which would work here and stops less")
 	}
 	return r
 }
@@ -85,9 +87,8 @@ func (s *Sandbox) probeLevel(ctx context.Context, level int) Report {
 	return r
 }
 
-// offer says that the walls which need no namespaces would stand.
-func (r *Report) offer() {
-	const or = "or set tools.sandbox.min_level = 2, which would work here and stops less"
+// offer says what there is beside the fix: the walls that need no namespaces.
+func (r *Report) offer(or string) {
 	r.Fix = strings.TrimPrefix(r.Fix+"; "+or, "; ")
 	if u, ok := errors.AsType[*UnavailableError](r.Err); ok {
 		r.Err = &UnavailableError{Step: u.Step, Cause: u.Cause, Fix: r.Fix}

@@ -70,7 +70,7 @@ func (s *Sandbox) runProbe(ctx context.Context, p stage.Probe, level int) (Repor
 	policy.Secrets = slices.DeleteFunc(slices.Clone(policy.Secrets), func(secret string) bool { return below(p.Secret, secret) })
 	policy.Secrets = append(policy.Secrets, p.Secret)
 	cmd := Command{
-		Argv: p.Args(), Dir: "/", MaxOutput: 64 << 10, Timeout: startLimit, Grace: time.Second,
+		Argv: p.Args(), Dir: "/", MaxOutput: 64 << 10, Timeout: startLimit, Grace: time.Second, Terms: s.cfg.Terms(Workspace, nil),
 	}
 	if p.Shared {
 		cmd.Scratch = p.Tmp

@@ -90,6 +90,7 @@ type Command struct {
 	Progress       func(lastLine string, bytes int64) // at most once a second, from one goroutine; may be nil
 	ExtraWrite     []string                           // more writable places, real paths that exist
 	Network        Network                            // what can be reached
+	Terms          Terms                              // without a profile: those of the configuration
 	CallID         string                             // for the gateway
 }
 
@@ -120,6 +121,7 @@ type Sandbox struct {
 	cfg    Config
 	policy Policy
 	log    *slog.Logger
+	base   Terms // of a command that says nothing
 
 	probing sync.Mutex
 	report  *Report  // nil = not probed
@@ -156,7 +158,7 @@ func New(cfg Config, policy Policy, log *slog.Logger) (*Sandbox, error) {
 	policy.Secrets = slices.Clone(policy.Secrets)
 	policy.ReadOnly = slices.Clone(policy.ReadOnly)
 	s := &Sandbox{
-		cfg: cfg, policy: policy, log: log.With("component", "sandbox"),
+		cfg: cfg, policy: policy, log: log.With("component", "sandbox"), base: cfg.Terms(ProfileUnset, nil),
 		sessions: map[string]*session{}, live: map[*session]struct{}{}, recheck: recheckEvery,
 	}
 	if find := policy.LookDeep; find != nil {
@@ -174,6 +176,10 @@ func (s *Sandbox) Confined() bool { return s.cfg.Mode != ModeOff }
 // OwnProcesses reports whether commands are sure to be among processes of their
 // own, whatever a probe finds: they may not be where level 2 is enough.
 func (s *Sandbox) OwnProcesses() bool { return s.Confined() && s.cfg.MinLevel >= LevelFull }
+
+// Terms returns what a profile comes to here; the zero profile is that of the
+// configuration. hosts are those the operator opened.
+func (s *Sandbox) Terms(p Profile, hosts []string) Terms { return s.cfg.Terms(p, hosts) }
 
 // CacheDir is the folder for caches that commands may write. It exists once a
 // command has run.
@@ -203,11 +209,19 @@ func (s *Sandbox) check(cmd *Command) error {
 	if err := cmd.Network.check(); err != nil {
 		return err
 	}
+	s.fill(cmd)
+	return nil
+}
+
+// fill says what a command leaves open, and bounds what it asks for.
+func (s *Sandbox) fill(cmd *Command) {
+	if cmd.Terms.Profile == ProfileUnset {
+		cmd.Terms = s.base
+	}
 	if cmd.Timeout <= 0 || cmd.Timeout > s.cfg.MaxTimeout {
 		cmd.Timeout = s.cfg.MaxTimeout
 	}
 	if cmd.Grace <= 0 || cmd.Grace > s.cfg.KillGrace {
 		cmd.Grace = s.cfg.KillGrace
 	}
-	return nil
 }

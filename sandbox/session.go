@@ -57,7 +57,7 @@ const lookEvery = 100 * time.Millisecond
 // there is none or the folders it was made of were exchanged.
 func (s *Sandbox) acquire(ctx context.Context, cmd Command, level int) (*session, error) {
 	single := !s.Confined() || len(cmd.ExtraWrite) > 0
-	key := strings.Join([]string{cmd.Session, cmd.Scratch, cmd.Network.key()}, "\x00")
+	key := strings.Join([]string{cmd.Session, cmd.Scratch, cmd.Network.key(), cmd.Terms.key()}, "\x00")
 	readOnly := s.policy.readOnly(cmd.ExtraWrite)
 	s.mu.Lock()
 	if s.closed {
@@ -319,7 +319,7 @@ func (s *Sandbox) setup(p Policy, cmd Command, level int) (*stage.Setup, []strin
 		Shared:      level == LevelShared,
 		Reach:       s.reach,
 		MaxLandlock: s.maxABI,
-		UnixSockets: s.cfg.UnixSockets == UnixSocketsAll,
+		UnixSockets: cmd.Terms.Unix == UnixSocketsAll,
 		NoFile:      uint64(s.cfg.MaxOpenFiles),
 		FileSize:    uint64(s.cfg.MaxFileSize),
 		Processes:   uint64(s.cfg.MaxProcesses),
@@ -330,12 +330,12 @@ func (s *Sandbox) setup(p Policy, cmd Command, level int) (*stage.Setup, []strin
 	switch {
 	case m.Open:
 	case m.Shared:
-		m.Mounts, opened = p.everywhere().grants(cmd.Scratch, cmd.ExtraWrite, realEntries)
+		m.Mounts, opened = p.everywhere().grants(cmd.Terms.Writes, cmd.Scratch, cmd.ExtraWrite, realEntries)
 		if self, err := os.Executable(); err == nil { // it may lie where nothing else is open
 			m.Mounts = append(m.Mounts, stage.Mount{Op: stage.OpRead, Path: self})
 		}
 	default:
-		m.Mounts = p.everywhere().plan(cmd.Scratch, cmd.ExtraWrite)
+		m.Mounts = p.everywhere().plan(cmd.Terms.Writes, cmd.Scratch, cmd.ExtraWrite)
 	}
 	if !m.Shared {
 		s.network(m, cmd.Network)

@@ -17,12 +17,12 @@ import (
 // and would be open in the next plan. It returns those folders too: what comes to be in one of them is not
 // open until the plan is made anew. entries lists the names in a folder that
 // are no links.
-func (p Policy) grants(scratch string, extra []string, entries func(dir string) []string) (ms []stage.Mount, opened []string) {
+func (p Policy) grants(writes Places, scratch string, extra []string, entries func(dir string) []string) (ms []stage.Mount, opened []string) {
 	g := granter{entries: entries}
 	g.hidden = slices.Concat(p.Secrets, []string{p.StateDir, "/dev", "/proc", "/run", "/tmp"}, nonEmpty(p.RuntimeDir))
 	g.walk("/", stage.OpRead, stage.OpUnset)
 	g.ms = append(g.ms, stage.Mount{Op: stage.OpRead, Path: "/proc"}, stage.Mount{Op: stage.OpRead, Path: "/run/current-system"})
-	writable := slices.Concat(p.Roots, p.Git, []string{p.cache()}, extra, nonEmpty(scratch))
+	writable := append(p.writable(writes, extra), nonEmpty(scratch)...)
 	for _, w := range writable {
 		// What is opened although it lies in a hidden place has only what is below
 		// it hidden.

@@ -34,11 +34,14 @@ func newConfig(s streams, f *flags) *cobra.Command {
 		&cobra.Command{
 			Use: "show", Short: "print what is in force and where each value comes from; secrets are not shown", Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error {
-				cfg, origins, err := f.load()
+				j, err := f.judge(s)
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprint(s.out, config.Show(cfg, origins))
+				_, err = fmt.Fprint(s.out, config.Show(j.cfg, j.origins))
+				for _, t := range j.terms() {
+					_, err = fmt.Fprintln(s.out, "# effective profile:", t)
+				}
 				return err
 			},
 		},

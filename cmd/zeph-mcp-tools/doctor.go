@@ -27,6 +27,8 @@ type diagnosis struct {
 	AuditErr  string   `json:"audit_error,omitempty"`
 	Sandbox   struct {
 		Mode        string   `json:"mode"`
+		Profile     string   `json:"profile"`
+		Terms       []string `json:"terms"` // what commands have: of the profile in force, and of each environment with another
 		Level       int      `json:"level"`
 		LandlockABI int      `json:"landlock_abi"`
 		Limits      string   `json:"limits"` // what holds memory and processes
@@ -95,6 +97,7 @@ func (f *flags) diagnose(ctx context.Context, s streams) (d diagnosis, code int,
 	}
 	d.Sandbox.Mode, d.Sandbox.Level, d.Sandbox.LandlockABI = r.Mode, r.Level, r.LandlockABI
 	d.Sandbox.Limits = r.Limits
+	d.Sandbox.Profile, d.Sandbox.Terms = e.bash.Terms().Profile.String(), e.terms()
 	d.Sandbox.Held, d.Sandbox.Missing, d.Sandbox.Fix = list(r.Held), list(r.Missing), r.Fix
 	d.Sandbox.TookMS = float64(r.Took.Microseconds()) / 1000
 	if r.Err != nil {
@@ -109,6 +112,17 @@ func (f *flags) diagnose(ctx context.Context, s streams) (d diagnosis, code int,
 		d.Verdict = "good"
 	}
 	return d, code, nil
+}
+
+// terms says what commands have, for a person to read.
+func (j *judge) terms() []string {
+	out := []string{j.bash.Terms().String()}
+	for _, v := range j.cfg.Execution.Environments {
+		if t := j.sandbox.Terms(v.Profile, j.cfg.Tools.Sandbox.AllowDomains); t.String() != out[0] {
+			out = append(out, fmt.Sprintf("in the environment %s: %s", v.Name, t))
+		}
+	}
+	return out
 }
 
 // lookAtLog finds out whether the audit log can be opened: the server does not
@@ -152,6 +166,13 @@ func (d diagnosis) text() string {
 		line("audit log", "%s", d.AuditLog)
 	}
 	line("sandbox", "%s, level %d, Landlock ABI %d, probed in %.0f ms", d.Sandbox.Mode, d.Sandbox.Level, d.Sandbox.LandlockABI, d.Sandbox.TookMS)
+	for i, terms := range d.Sandbox.Terms {
+		label := "profile"
+		if i > 0 {
+			label = ""
+		}
+		line(label, "%s", terms)
+	}
 	switch d.Sandbox.Limits {
 	case sandbox.LimitsGroup:
 		line("limits", "%s: the kernel holds memory and processes of each command", d.Sandbox.Limits)

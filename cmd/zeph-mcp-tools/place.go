@@ -8,6 +8,7 @@ import (
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 	"github.com/zeph-tools/zeph-mcp-tools/config"
+	"github.com/zeph-tools/zeph-mcp-tools/sandbox"
 )
 
 // localCaller is the person whose machine this is: it started this process.
@@ -71,6 +72,14 @@ func (f *flags) load() (config.Config, config.Origins, error) {
 	cfg, origins, err := config.Load(path)
 	if err != nil {
 		return cfg, origins, usage(err)
+	}
+	switch {
+	case f.unconfined:
+		cfg.Tools.Sandbox.Mode = sandbox.ModeOff
+		origins["tools.sandbox.mode"] = config.Origin{Source: "--unconfined"}
+	case cfg.Tools.Sandbox.Mode == sandbox.ModeOff:
+		err := errors.New("tools.sandbox.mode: \"off\" in a file is not enough: start the server with --unconfined as well")
+		return cfg, origins, usage(origins.Locate(err))
 	}
 	switch {
 	case len(f.workspace) > 0:

@@ -15,6 +15,8 @@ type flags struct {
 	config    string
 	workspace []string
 	logLevel  string
+	// unconfined lifts every wall. Nothing else can, no file and no call.
+	unconfined bool
 }
 
 func newRoot(s streams) *cobra.Command {
@@ -47,6 +49,7 @@ func newRoot(s streams) *cobra.Command {
 	p := root.PersistentFlags()
 	p.StringVar(&f.config, "config", "", "configuration file (default: $ZEPH_MCP_CONFIG, then the user's configuration folder)")
 	p.StringArrayVar(&f.workspace, "workspace", nil, "folder the agent may work in; repeatable (default: the current folder)")
+	p.BoolVar(&f.unconfined, "unconfined", false, "run commands without a sandbox, with all rights of this user; every result says so")
 	p.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to stderr")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	root.AddCommand(serve, newCall(s, &f), newExplain(s, &f), newConfig(s, &f), newDoctor(s, &f), newAudit(s, &f), newApprovals(s, &f), newVersion(s), newDocs(s))

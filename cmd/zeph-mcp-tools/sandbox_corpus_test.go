@@ -57,11 +57,22 @@ except OSError as e: print(e.strerror)"`, "0\nNetwork is unreachable"},
 		})
 	}
 	t.Run("SB-18 no way to ask for less", func(t *testing.T) {
-		for i, arg := range []string{"dangerously_disable_sandbox", "sandbox", "unsandboxed", "sandbox_level", "profile"} {
+		for i, arg := range []string{"dangerously_disable_sandbox", "sandbox", "unsandboxed", "sandbox_level", "sandbox_profile"} {
 			text, _ := w.tool(200+i, "bash", map[string]any{"command": "touch MARK", arg: true})
 			if !strings.Contains(text, "category: invalid_parameters") {
 				t.Errorf("%s: %s", arg, text)
 			}
+		}
+		// A profile only takes away.
+		for i, name := range []any{"unconfined", "off", "none", "host", "full", true, ""} {
+			text, _ := w.tool(220+i, "bash", map[string]any{"command": "touch MARK " + filepath.Dir(ws) + "/MARK", "profile": name})
+			if !strings.Contains(text, "category: invalid_parameters") && !strings.Contains(text, "category: type_mismatch") && name != "" {
+				t.Errorf("profile %q: %s", name, text)
+			}
+		}
+		_ = os.Remove(ws + "/MARK") // of the last, which names none
+		if _, err := os.Stat(filepath.Dir(ws) + "/MARK"); err == nil {
+			t.Error("it ran outside")
 		}
 		if _, err := os.Stat(ws + "/MARK"); err == nil {
 			t.Error("it ran")

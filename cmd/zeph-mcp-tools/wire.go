@@ -135,16 +135,11 @@ func (j *judge) tools(policy *egress.Policy) error {
 	ws, cfg := j.workspace, j.cfg
 	client := egress.NewClient(policy, cfg.Egress(), j.hop)
 	box := cfg.Tools.Sandbox
-	rules, err := egress.ParseRules(box.AllowDomains)
-	if err != nil {
-		return err
-	}
-	ast := shellast.New(ws, shellast.Options{
-		AllowHostNetwork: box.AllowHostNetwork, AllowAnyHost: box.AllowAnyHost, Network: box.Network.String(), Opens: rules.Covers,
-	})
-	out := bash.Outside{Mode: box.Network, Hosts: box.AllowDomains, Open: func(r *egress.Rules) (sandbox.Gateway, error) {
+	ast := shellast.New(ws, shellast.Options{AllowHostNetwork: box.AllowHostNetwork, AllowAnyHost: box.AllowAnyHost})
+	out := bash.Outside{Hosts: box.AllowDomains, Open: func(r *egress.Rules) (sandbox.Gateway, error) {
 		return egress.NewProxy(policy, r, j.connected)
 	}}
+	var err error
 	if j.bash, err = bash.New(cfg.Bash(), ast, j.sandbox, ws, out, j.ended); err != nil {
 		return err
 	}
@@ -205,7 +200,7 @@ func (j *judge) gates(policy *egress.Policy) error {
 	j.chain, err = standard.Chain(gateConfig(j.cfg), standard.Deps{
 		Tools: names, Roots: j.workspace.Roots(), Egress: policy,
 		Posture: command.Posture{
-			Confined:     j.sandbox.Confined() && j.cfg.Tools.Sandbox.Network == sandbox.NetworkOff,
+			Confined:     j.sandbox.Confined() && j.bash.Offline(),
 			PIDNamespace: j.sandbox.OwnProcesses(),
 		},
 	})
@@ -318,9 +313,9 @@ func (e *engine) status(ctx context.Context) session.Status {
 		st.Tools = append(st.Tools, t.Name)
 	}
 	r := e.sandbox.Probe(ctx)
-	st.Sandbox = session.Sandbox{Mode: r.Mode, Level: r.Level, Network: e.cfg.Tools.Sandbox.Network.String(), Missing: r.Missing}
-	if !e.sandbox.Confined() {
-		st.Sandbox.Network = "host"
+	terms := e.bash.Terms()
+	st.Sandbox = session.Sandbox{
+		Mode: r.Mode, Level: r.Level, Profile: terms.Profile.String(), Network: terms.Network.String(), Missing: r.Missing,
 	}
 	return st
 }

@@ -79,7 +79,8 @@ func TestPosture(t *testing.T) {
 		{"a hexadecimal address", shellast.Request{Command: "ls", AllowDomains: []string{"0x7f.1"}}, strict, gates.Deny, "not_grantable"},
 		{"localhost", shellast.Request{Command: "ls", AllowDomains: []string{"LOCALHOST."}}, strict, gates.Deny, "not_grantable"},
 		{"an internal name", shellast.Request{Command: "ls", AllowDomains: []string{"x.internal"}}, strict, gates.Deny, "not_grantable"},
-		{"a writable path inside is no loosening", shellast.Request{Command: "ls", AllowWrite: []string{"sub"}}, strict, gates.Allow, ""},
+		{"a writable path inside is no loosening", shellast.Request{Command: "ls", AllowWrite: []string{"sub"}, Given: shellast.Given{Writes: true}}, strict, gates.Allow, ""},
+		{"one that only a loosened profile writes", shellast.Request{Command: "ls", AllowWrite: []string{"sub"}}, strict, gates.Confirm, "loosening"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

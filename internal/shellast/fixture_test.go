@@ -134,7 +134,7 @@ func (f *fixture) fill(s string) string {
 // judge returns the verdict on one call and the facts it was made on.
 func (f *fixture) judge(a bashArgs) (gates.Judgement, call.Facts) {
 	facts := f.a.Analyze(shellast.Request{
-		Command: a.Command, Cwd: a.Cwd, Env: a.Env, AllowDomains: a.AllowDomains, AllowWrite: a.AllowWrite, Network: a.Network,
+		Command: a.Command, Cwd: a.Cwd, Env: a.Env, AllowDomains: a.AllowDomains, AllowWrite: a.AllowWrite, Network: a.Network, Given: shellast.Given{Writes: true},
 	})
 	spec := call.Spec{Name: "bash", Effect: call.RunsCommands, Confirm: call.ConfirmByPolicy}
 	return f.chain.Judge(context.Background(), call.Call{Spec: spec, Facts: facts}), facts

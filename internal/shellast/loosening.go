@@ -10,7 +10,7 @@ import (
 // loosening lists what the request asks for beyond the base policy.
 func (a *Analyzer) loosening(f *call.Facts, req Request) {
 	for _, d := range req.AllowDomains {
-		if a.opens(d) {
+		if req.Given.opens(d) {
 			continue
 		}
 		never := ""
@@ -20,12 +20,12 @@ func (a *Analyzer) loosening(f *call.Facts, req Request) {
 		f.Loosening = append(f.Loosening, call.Loosening{Field: "allow_domains", Value: d, Never: never})
 	}
 	for _, text := range req.AllowWrite {
-		if l, ok := a.allowWrite(f.Cwd.Path, text); ok {
+		if l, ok := a.allowWrite(f.Cwd.Path, text, req.Given.Writes); ok {
 			f.Loosening = append(f.Loosening, l)
 		}
 	}
 	switch {
-	case networkRank(req.Network) >= 0 && networkRank(req.Network) <= networkRank(a.opt.Network):
+	case networkRank(req.Network) >= 0 && networkRank(req.Network) <= networkRank(req.Given.Network):
 	case req.Network == "proxy":
 		f.Loosening = append(f.Loosening, call.Loosening{Field: "network", Value: req.Network})
 	case req.Network == "host":
@@ -39,13 +39,13 @@ func (a *Analyzer) loosening(f *call.Facts, req Request) {
 	}
 }
 
-// opens reports whether every call reaches a domain.
-func (a *Analyzer) opens(domain string) bool {
-	switch a.opt.Network {
+// opens reports whether a domain is reached without asking.
+func (g Given) opens(domain string) bool {
+	switch g.Network {
 	case "host":
 		return true
 	case "proxy":
-		return a.opt.Opens != nil && a.opt.Opens(domain)
+		return g.Opens != nil && g.Opens(domain)
 	}
 	return false
 }
@@ -63,7 +63,7 @@ func networkRank(mode string) int {
 	return -1
 }
 
-func (a *Analyzer) allowWrite(cwd, text string) (call.Loosening, bool) {
+func (a *Analyzer) allowWrite(cwd, text string, writes bool) (call.Loosening, bool) {
 	l := call.Loosening{Field: "allow_write", Value: text}
 	p := a.r.Resolve(cwd, text, true)
 	switch {
@@ -75,7 +75,7 @@ func (a *Analyzer) allowWrite(cwd, text string) (call.Loosening, bool) {
 		l.Never = "the path cannot be resolved"
 	case p.Path == "/":
 		l.Never = "the whole file system"
-	case p.Place.Writable():
+	case p.Place.Writable() && (writes || p.Place != call.PlaceWorkspace):
 		return l, false
 	}
 	return l, true

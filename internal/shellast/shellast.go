@@ -47,10 +47,14 @@ type Resolver interface {
 type Options struct {
 	AllowHostNetwork bool // network = "host" may be asked for
 	AllowAnyHost     bool // allow_domains may name addresses and special-use names
-	// Network is what calls have that say nothing: "" and "off", "proxy", "host".
-	// Opens reports whether a host is reached there; nil = none is.
-	Network string
-	Opens   func(domain string) bool
+}
+
+// Given is what a command has without its call asking for it. The zero value is
+// nothing.
+type Given struct {
+	Network string                   // "" and "off", "proxy", "host"
+	Opens   func(domain string) bool // whether a host is reached there; nil = none is
+	Writes  bool                     // the workspace can be written, to stay
 }
 
 // Request is one command to read.
@@ -61,6 +65,7 @@ type Request struct {
 	AllowDomains []string
 	AllowWrite   []string
 	Network      string // "", "off", "proxy", "host"
+	Given        Given
 }
 
 // Analyzer reads commands. It is safe for concurrent use.

@@ -24,6 +24,7 @@ type args struct {
 	AllowDomains []string          `json:"allow_domains"`
 	Network      string            `json:"network"`
 	Environment  string            `json:"environment"`
+	Profile      string            `json:"profile"`
 	// SkillEnv cannot come from a client: the registry adds it to arguments
 	// that have passed the closed schema.
 	SkillEnv map[string]string `json:"zeph/skill_env"`
@@ -36,7 +37,8 @@ const inputSchema = `{"type":"object","properties":{"command":{"type":"string"},
 	`"timeout_ms":{"type":"integer","minimum":1},"background":{"type":"boolean"},` +
 	`"allow_write":{"type":"array","items":{"type":"string"}},` +
 	`"allow_domains":{"type":"array","items":{"type":"string"}},` +
-	`"network":{"enum":["off","proxy","host"]}},"required":["command"],"additionalProperties":false}`
+	`"network":{"enum":["off","proxy","host"]},` +
+	`"profile":{"type":"string","description":"only to take away: read-only"}},"required":["command"],"additionalProperties":false}`
 
 const outputSchema = `{"type":"object","properties":{"stdout":{"type":"string"},"stderr":{"type":"string"},` +
 	`"exit_code":{"type":"integer"},"stages":{"type":"array","items":{"type":"integer"}},"signal":{"type":"string"},` +

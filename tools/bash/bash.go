@@ -81,11 +81,11 @@ func (t *Tool) Close() { t.runs.close() }
 // Spec implements tools.Tool.
 func (t *Tool) Spec() call.Spec {
 	open := call.No
-	if !t.box.Confined() || t.out.Mode != sandbox.NetworkOff {
+	if !t.box.Confined() || !t.Offline() {
 		open = call.Yes
 	}
 	return call.Spec{
-		Name: "bash", Title: "Run command", Description: strings.TrimSpace(description) + t.out.says(),
+		Name: "bash", Title: "Run command", Description: strings.TrimSpace(description) + says(t.Terms()),
 		Input: json.RawMessage(inputSchema), Output: json.RawMessage(outputSchema),
 		Effect: call.RunsCommands, Confirm: call.ConfirmByPolicy, Destructive: call.Yes, Idempotent: call.No, SkillEnv: true,
 		OpenWorld: open, Cacheable: call.No, Speculatable: call.No, Retryable: call.No,
@@ -109,9 +109,17 @@ func (t *Tool) Facts(raw json.RawMessage) (call.Facts, error) {
 	if err != nil {
 		return call.Facts{}, err
 	}
+	has, err := t.terms(a, set)
+	if err != nil {
+		return call.Facts{}, err
+	}
+	gives, err := given(has)
+	if err != nil {
+		return call.Facts{}, err
+	}
 	req := shellast.Request{
 		Command: a.Command, Cwd: cwd, Env: set.known(t.cfg),
-		AllowDomains: a.AllowDomains, AllowWrite: a.AllowWrite, Network: a.Network,
+		AllowDomains: a.AllowDomains, AllowWrite: a.AllowWrite, Network: a.Network, Given: gives,
 	}
 	f := t.ast.Analyze(req)
 	if len(a.AllowWrite) > 0 {
@@ -289,9 +297,13 @@ func (t *Tool) command(a args, auth gates.Authorized) (sandbox.Command, setting,
 	if err != nil {
 		return sandbox.Command{}, set, err
 	}
+	has, err := t.terms(a, set)
+	if err != nil {
+		return sandbox.Command{}, set, err
+	}
 	var network sandbox.Network // without walls there is nothing to open
 	if t.box.Confined() {
-		if network, err = t.out.network(a); err != nil {
+		if network, err = t.out.network(a, has); err != nil {
 			return sandbox.Command{}, set, err
 		}
 	}
@@ -310,7 +322,7 @@ func (t *Tool) command(a args, auth gates.Authorized) (sandbox.Command, setting,
 		Session: auth.Session(), Scratch: scratch,
 		Argv: []string{shell(), "--noprofile", "--norc", "-c", a.Command},
 		Dir:  facts.Cwd.Path, Env: t.environment(network.Mode, set.vars), ExtraWrite: extra,
-		Network: network, CallID: auth.CallID(),
+		Network: network, Terms: has, CallID: auth.CallID(),
 		Timeout:   a.timeout(t.cfg, limits.Timeout),
 		MaxOutput: t.page(limits), Spool: true,
 	}

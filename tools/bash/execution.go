@@ -14,6 +14,7 @@ import (
 	"github.com/zeph-tools/zeph-mcp-tools/internal/secret"
 	"github.com/zeph-tools/zeph-mcp-tools/internal/suggest"
 	"github.com/zeph-tools/zeph-mcp-tools/internal/workspace"
+	"github.com/zeph-tools/zeph-mcp-tools/sandbox"
 )
 
 // The bounds of what an operator prepares.
@@ -35,6 +36,8 @@ type Environment struct {
 	Name string                   `toml:"name"`
 	Cwd  string                   `toml:"cwd"`
 	Env  map[string]secret.Secret `toml:"env"`
+	// Profile is that of commands in it; zero: that of [tools.sandbox].
+	Profile sandbox.Profile `toml:"profile"`
 }
 
 // DefaultExecution returns the configuration used when nothing is said.
@@ -162,9 +165,10 @@ func (s source) String() string {
 // setting is where a command runs, and what it finds in its environment beside
 // what every command does.
 type setting struct {
-	name    string // of the environment in force; "" = none
-	cwd     string // as written; "" = the first workspace folder
-	field   string // the argument that named cwd
+	name    string          // of the environment in force; "" = none
+	cwd     string          // as written; "" = the first workspace folder
+	field   string          // the argument that named cwd
+	profile sandbox.Profile // of the environments in force; zero = none names one
 	vars    map[string]variable
 	refused []string // variables that were not passed on
 }
@@ -203,6 +207,9 @@ func (c Config) setting(a args) (setting, error) {
 // enter puts an environment of the operator in force.
 func (s *setting) enter(v Environment, from source) {
 	s.name, s.cwd, s.field = v.Name, v.Cwd, "environment"
+	if v.Profile != sandbox.ProfileUnset {
+		s.profile = v.Profile
+	}
 	for name, value := range v.Env {
 		s.vars[name] = variable{value: value.Reveal(), from: from}
 	}

@@ -12,16 +12,15 @@ import (
 // Outside is what commands may reach beyond their session's own loopback. The
 // zero value is nothing.
 type Outside struct {
-	Mode  sandbox.NetworkMode // of a call that says nothing
-	Hosts []string            // that are reached in mode proxy
+	Hosts []string // that the operator opened, where there is a network
 	// Open makes what carries the connections of one session. nil = nobody does.
 	Open func(*egress.Rules) (sandbox.Gateway, error)
 }
 
 // network is what a call may reach: what every call may, less what it gives
 // up, and what it asks for beyond. That was permitted, or it would not run.
-func (o Outside) network(a args) (sandbox.Network, error) {
-	mode := o.Mode
+func (o Outside) network(a args, has sandbox.Terms) (sandbox.Network, error) {
+	mode := has.Network
 	if a.Network != "" {
 		if err := mode.UnmarshalText([]byte(a.Network)); err != nil {
 			return sandbox.Network{}, call.ArgError("network", err.Error(), "leave it out")
@@ -29,7 +28,10 @@ func (o Outside) network(a args) (sandbox.Network, error) {
 	}
 	var hosts []string
 	if mode == sandbox.NetworkProxy {
-		hosts = slices.Clone(o.Hosts)
+		hosts = slices.Clone(has.Hosts)
+		if has.Network != sandbox.NetworkProxy { // asked for: the operator's
+			hosts = slices.Clone(o.Hosts)
+		}
 	}
 	if len(a.AllowDomains) > 0 && mode == sandbox.NetworkOff {
 		mode = sandbox.NetworkProxy
@@ -81,20 +83,6 @@ func checkDomains(domains []string, asked []call.Loosening) error {
 		}
 	}
 	return nil
-}
-
-// says tells the model which hosts commands reach without asking.
-func (o Outside) says() string {
-	const shown = 10
-	switch {
-	case o.Mode == sandbox.NetworkHost:
-		return "\nHere commands have the host's network."
-	case o.Mode != sandbox.NetworkProxy || len(o.Hosts) == 0:
-		return ""
-	case len(o.Hosts) > shown:
-		return "\nHere commands reach, through a proxy: " + strings.Join(o.Hosts[:shown], ", ") + " and others."
-	}
-	return "\nHere commands reach, through a proxy: " + strings.Join(o.Hosts, ", ") + "."
 }
 
 // isProxy reports whether a variable names a proxy. The server's own are of

@@ -25,13 +25,13 @@ type opener struct {
 	open int
 }
 
-func (o *opener) outside(t *testing.T, mode sandbox.NetworkMode, hosts ...string) bash.Outside {
+func (o *opener) outside(t *testing.T, hosts ...string) bash.Outside {
 	t.Helper()
 	policy, err := egress.NewPolicy(egress.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bash.Outside{Mode: mode, Hosts: hosts, Open: func(r *egress.Rules) (sandbox.Gateway, error) {
+	return bash.Outside{Hosts: hosts, Open: func(r *egress.Rules) (sandbox.Gateway, error) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.open++
@@ -49,7 +49,7 @@ const pyGet = `python3 -c 'import urllib.request,sys; print(urllib.request.urlop
 func TestAllowDomains(t *testing.T) {
 	t.Parallel()
 	o := &opener{}
-	w := newWorldIn(t, o.outside(t, sandbox.NetworkOff, "operator.example.com"), nil)
+	w := newWorldIn(t, o.outside(t, "operator.example.com"), nil)
 	w.need(t)
 	env := func(args map[string]any) string {
 		t.Helper()
@@ -100,7 +100,7 @@ func TestAllowDomains(t *testing.T) {
 func TestOperatorsNetwork(t *testing.T) {
 	t.Parallel()
 	o := &opener{}
-	w := newWorldIn(t, o.outside(t, sandbox.NetworkProxy, "*.example.com"), nil)
+	w := newWorldIn(t, o.outside(t, "*.example.com"), func(_ *bash.Config, s *sandbox.Config) { s.Network = sandbox.NetworkProxy })
 	w.need(t)
 	for name, tt := range map[string]struct {
 		args map[string]any
@@ -167,7 +167,7 @@ func TestReachFromBash(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := &opener{}
-	w := newWorldIn(t, o.outside(t, sandbox.NetworkOff), func(_ *bash.Config, s *sandbox.Config) { s.Reach = []int{port} })
+	w := newWorldIn(t, o.outside(t), func(_ *bash.Config, s *sandbox.Config) { s.Reach = []int{port} })
 	w.need(t)
 	if res := w.run(t, map[string]any{"command": pyGet + srv.URL}); !strings.HasPrefix(res.Text, "from the host") {
 		t.Error(res.Text)

@@ -193,7 +193,7 @@ func (r *run) tell(ctx context.Context, b *bytes.Buffer, res *outputResult) erro
 	}
 	code := out.ExitCode
 	res.ExitCode, res.Signal, res.TimedOut, res.Stopped = &code, out.Signal, out.TimedOut, out.Cancelled
-	box := confinement(out, r.cmd.Network.Mode)
+	box := confinement(out, r.cmd)
 	res.OOM, res.Sandbox = out.OutOfMemory, &box
 	res.Stages, res.Duration = differing(r.stages()), out.Duration.Milliseconds()
 	switch {

@@ -45,13 +45,10 @@ type confine struct {
 }
 
 // confinement tells how a command was confined, and what it was denied.
-func confinement(out sandbox.Outcome, net sandbox.NetworkMode) confine {
-	c := confine{Level: out.Level, Profile: "workspace", Violations: out.Violations}
-	if net != sandbox.NetworkOff {
+func confinement(out sandbox.Outcome, cmd sandbox.Command) confine {
+	c := confine{Level: out.Level, Profile: cmd.Terms.Profile.String(), Violations: out.Violations}
+	if net := cmd.Network.Mode; net != sandbox.NetworkOff {
 		c.Network = net.String()
-	}
-	if out.Level == sandbox.LevelNone {
-		c.Profile = "unconfined"
 	}
 	return c
 }
@@ -65,7 +62,7 @@ func (j job) result(out sandbox.Outcome, r *run, running bool) (call.Result, err
 		Truncated:  out.Stdout.Truncated || out.Stderr.Truncated || out.Combined.Truncated,
 		DurationMS: out.Duration.Milliseconds(), Killed: out.Killed, Survivors: out.Survivors,
 		Cwd: j.cmd.Dir, Env: j.set.name,
-		Sandbox: confinement(out, j.cmd.Network.Mode),
+		Sandbox: confinement(out, j.cmd),
 	}
 	if !running {
 		code := out.ExitCode
@@ -149,7 +146,7 @@ func (j job) remarks(out sandbox.Outcome, note func(string, ...any)) {
 		note("[%.60s was not set: env_blocklist]", name)
 	}
 	if out.Level == sandbox.LevelNone {
-		note("[not confined: tools.sandbox.mode is \"off\"]")
+		note("[not confined: the server was started with --unconfined; this command had all rights of its user]")
 	}
 }
 

@@ -35,6 +35,7 @@ type Status struct {
 type Sandbox struct {
 	Mode    string   `json:"mode"`
 	Level   int      `json:"level"` // 0 until the first probe has ended, or when off
+	Profile string   `json:"profile"`
 	Network string   `json:"network"`
 	Missing []string `json:"missing,omitempty"`
 }
@@ -86,7 +87,7 @@ func (s Status) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "zeph-mcp-tools %s, up %s\n", s.Version, s.Uptime)
 	fmt.Fprintf(&b, "workspace: %s\n", strings.Join(s.Workspace, ", "))
-	fmt.Fprintf(&b, "sandbox: %s, level %d, network %s\n", s.Sandbox.Mode, s.Sandbox.Level, s.Sandbox.Network)
+	fmt.Fprintf(&b, "sandbox: %s, level %d, profile %s, network %s\n", s.Sandbox.Mode, s.Sandbox.Level, s.Sandbox.Profile, s.Sandbox.Network)
 	fmt.Fprintf(&b, "gates: %s\n", strings.Join(s.Gates, ", "))
 	total := 0
 	for _, m := range s.Calls {

@@ -26,7 +26,7 @@ func TestStatusTellsWhatIsInForce(t *testing.T) {
 	t.Parallel()
 	want := session.Status{
 		Version: "1.2.3", Uptime: "1s", Workspace: []string{"/w"}, Gates: []string{"scope", "trust"},
-		Sandbox: session.Sandbox{Mode: "strict", Level: 3, Network: "off"},
+		Sandbox: session.Sandbox{Mode: "strict", Level: 3, Profile: "workspace", Network: "off"},
 		Calls:   map[string]map[string]int{"ok": {"bash": 2}, "denied": {"bash": 1}}, Warnings: []string{"look out"},
 	}
 	tool, err := session.NewStatus(func(context.Context) session.Status { return want })
