@@ -11,7 +11,7 @@ GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION  := v0.12.0
 FUZZTIME      ?= 10s
 
-.PHONY: help run build test test-user race lint fmt fmt-check vet check fuzz trace golden sandbox-test conformance smoke bench bench-sandbox docs docs-check tidy-check dist tools
+.PHONY: help run build test test-user race lint fmt fmt-check vet cross check fuzz trace golden sandbox-test conformance smoke bench bench-sandbox docs docs-check tidy-check dist tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -31,7 +31,7 @@ test-user: ## run every test as an ordinary user (needs root to switch)
 race: ## run every test under the race detector
 	CGO_ENABLED=1 $(GO) test -race ./...
 
-check: fmt-check vet lint test docs-check tidy-check ## what a commit must pass
+check: fmt-check vet cross lint test docs-check tidy-check ## what a commit must pass
 
 lint: $(GOLANGCI) ## run the pinned linters
 	$(GOLANGCI) run ./...
@@ -44,6 +44,11 @@ fmt-check: $(GOFUMPT)
 
 vet:
 	$(GO) vet ./...
+
+cross: ## build for the systems that cannot be tested here, and vet for macOS
+	GOOS=windows GOARCH=amd64 $(GO) build ./...
+	GOOS=linux GOARCH=arm64 $(GO) build ./...
+	GOOS=darwin GOARCH=arm64 $(GO) vet ./...
 
 fuzz: ## run each fuzz target for FUZZTIME
 	scripts/fuzz.sh $(FUZZTIME)

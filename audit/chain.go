@@ -10,8 +10,9 @@ import (
 	"io"
 	"os"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/zeph-tools/zeph-mcp-tools/internal/posix"
 )
 
 // Kinds of lines the chain writes itself.
@@ -53,7 +54,7 @@ func openChain(path string, flush bool) (*chain, error) {
 
 // open opens the file at the path and finds its last line.
 func (c *chain) open() error {
-	f, err := os.OpenFile(c.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(c.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|posix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
@@ -74,9 +75,12 @@ func own(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !info.Mode().IsRegular() || !ok {
+	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", f.Name())
+	}
+	var st posix.Stat_t
+	if err := posix.Fstat(int(f.Fd()), &st); err != nil {
+		return fmt.Errorf("find out whose %s is: %w", f.Name(), err)
 	}
 	if int(st.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s belongs to user %d, not to the user that runs this program", f.Name(), st.Uid)
@@ -135,11 +139,11 @@ func (c *chain) current() (int64, error) {
 	if c.file == nil {
 		return 0, errClosed
 	}
-	var ours, named syscall.Stat_t
-	if err := syscall.Fstat(int(c.file.Fd()), &ours); err != nil {
+	var ours, named posix.Stat_t
+	if err := posix.Fstat(int(c.file.Fd()), &ours); err != nil {
 		return 0, err
 	}
-	if err := syscall.Lstat(c.path, &named); err == nil && named.Dev == ours.Dev && named.Ino == ours.Ino {
+	if err := posix.Lstat(c.path, &named); err == nil && named.Dev == ours.Dev && named.Ino == ours.Ino {
 		return ours.Size, nil
 	}
 	return c.replace()
@@ -174,7 +178,7 @@ func (c *chain) locked(do func() error) (err error) {
 	if err := flock(fd); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, syscall.Flock(fd, syscall.LOCK_UN)) }()
+	defer func() { err = errors.Join(err, posix.Unlock(fd)) }()
 	if err := c.catchUp(); err != nil {
 		return err
 	}
@@ -185,14 +189,12 @@ func (c *chain) locked(do func() error) (err error) {
 // it held the lock must not hang this one.
 func flock(fd int) error {
 	for wait, left := time.Millisecond/4, 5*time.Second; ; {
-		err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
+		taken, err := posix.TryLock(fd)
 		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, syscall.EINTR):
-			continue
-		case !errors.Is(err, syscall.EWOULDBLOCK):
+		case err != nil:
 			return fmt.Errorf("lock the audit log: %w", err)
+		case taken:
+			return nil
 		case left <= 0:
 			return errors.New("another process has kept the audit log locked for 5 seconds")
 		}

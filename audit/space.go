@@ -2,18 +2,19 @@ package audit
 
 import (
 	"os"
+	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/zeph-tools/zeph-mcp-tools/internal/posix"
 )
 
 // freeSpace fails when the file system has less than size bytes left for us.
 func freeSpace(f *os.File, size int64) error {
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
+	blocks, block, err := posix.Free(int(f.Fd()))
+	if err != nil {
 		return err
 	}
-	if st.Bavail < uint64(size)/uint64(st.Bsize)+1 {
-		return unix.ENOSPC
+	if blocks < uint64(size)/block+1 {
+		return syscall.ENOSPC
 	}
 	return nil
 }

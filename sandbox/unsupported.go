@@ -4,7 +4,6 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"net"
 	"runtime"
 
@@ -28,10 +27,7 @@ func (*anchor) dial(int) (net.Conn, error) { return nil, errRetired }
 func (*anchor) ended() bool { return true }
 
 func startAnchor(*stage.Setup) (*anchor, error) {
-	return nil, &UnavailableError{
-		Step: "look for a sandbox", Cause: errors.New("there is none for " + runtime.GOOS),
-		Fix: "run the server on Linux, or in a Linux container or virtual machine",
-	}
+	return nil, refusal(runtime.GOOS)
 }
 
 func (*Sandbox) tryWalls(context.Context, int) (Report, error) {

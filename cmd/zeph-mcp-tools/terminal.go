@@ -8,16 +8,8 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/zeph-tools/zeph-mcp-tools/approval"
 )
-
-// isTerminal reports whether f is a terminal.
-func isTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(f.Fd()), ioctlGetTermios)
-	return err == nil
-}
 
 // terminal opens the terminal a person sits at: standard input when it is one,
 // else the controlling terminal when standard error shows there is a person.

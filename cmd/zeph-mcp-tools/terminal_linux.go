@@ -1,5 +1,13 @@
 package main
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
 
-const ioctlGetTermios = unix.TCGETS
+	"golang.org/x/sys/unix"
+)
+
+// isTerminal reports whether f is a terminal.
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/zeph-tools/zeph-mcp-tools/approval"
@@ -69,6 +70,9 @@ func (f *flags) judge(s streams) (*judge, error) {
 	}
 	j := &judge{cfg: cfg, origins: origins, warnings: config.Warnings(cfg)}
 	if j.log, err = f.logger(s); err != nil {
+		return nil, err
+	}
+	if err := cfg.Tools.Sandbox.Refused(runtime.GOOS); err != nil {
 		return nil, err
 	}
 	if j.state, err = stateDir(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/zeph-tools/zeph-mcp-tools/internal/posix"
 )
 
 // The bounds of what is read of git's index.
@@ -202,7 +202,7 @@ func (w *Workspace) indexLinks(file string) []string {
 // readRegular reads the start of a file that is no link. What a command may have
 // put there instead, such as a pipe, does not hold anybody up.
 func readRegular(file string, most int64) ([]byte, error) {
-	fd, err := openat(unix.AT_FDCWD, file, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	fd, err := openat(posix.AT_FDCWD, file, os.O_RDONLY|posix.O_NONBLOCK|posix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, err
 	}

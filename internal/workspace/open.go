@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
+	"github.com/zeph-tools/zeph-mcp-tools/internal/posix"
 )
 
 // The refusals of the opening functions. They are a second fence behind the
@@ -178,7 +178,7 @@ type Dir struct {
 // openDirAt opens base and walks down rel, following no link below base.
 func openDirAt(base, rel, shown string) (*Dir, error) {
 	fd, err := retry(func() (int, error) {
-		return unix.Open(base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		return posix.Open(base, os.O_RDONLY|posix.O_DIRECTORY|posix.O_CLOEXEC, 0)
 	})
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: base, Err: err}
@@ -187,8 +187,8 @@ func openDirAt(base, rel, shown string) (*Dir, error) {
 		if c == "" {
 			continue
 		}
-		next, err := openat(fd, c, unix.O_RDONLY|unix.O_DIRECTORY, 0)
-		_ = unix.Close(fd) // a directory opened for reading
+		next, err := openat(fd, c, os.O_RDONLY|posix.O_DIRECTORY, 0)
+		_ = posix.Close(fd) // a directory opened for reading
 		if err != nil {
 			return nil, &fs.PathError{Op: "open", Path: shown, Err: err}
 		}
@@ -224,7 +224,7 @@ func (d *Dir) ReadDir() ([]fs.DirEntry, error) {
 
 // Dir opens an entry that is a folder.
 func (d *Dir) Dir(name string) (*Dir, error) {
-	fd, err := openat(d.fd(), name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	fd, err := openat(d.fd(), name, os.O_RDONLY|posix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: d.Join(name), Err: err}
 	}
@@ -236,30 +236,30 @@ func (d *Dir) Open(name string) (*os.File, error) { return d.open(name, os.O_RDO
 
 func (d *Dir) open(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	if name == "." {
-		return nil, &fs.PathError{Op: "open", Path: d.path, Err: unix.EISDIR}
+		return nil, &fs.PathError{Op: "open", Path: d.path, Err: syscall.EISDIR}
 	}
-	fd, err := openat(d.fd(), name, flag|unix.O_NONBLOCK|unix.O_NOCTTY, uint32(perm.Perm()))
+	fd, err := openat(d.fd(), name, flag|posix.O_NONBLOCK|posix.O_NOCTTY, uint32(perm.Perm()))
 	if err != nil {
-		if errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENODEV) { // a pipe or socket
+		if errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.ENODEV) { // a pipe or socket
 			err = ErrNotRegular
 		}
 		return nil, &fs.PathError{Op: "open", Path: d.Join(name), Err: err}
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		_ = unix.Close(fd) // the error of fstat says more
+	var st posix.Stat_t
+	if err := posix.Fstat(fd, &st); err != nil {
+		_ = posix.Close(fd) // the error of fstat says more
 		return nil, &fs.PathError{Op: "open", Path: d.Join(name), Err: err}
 	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG:
+	switch st.Mode & posix.S_IFMT {
+	case posix.S_IFREG:
 		err = nil
-	case unix.S_IFDIR:
-		err = unix.EISDIR
+	case posix.S_IFDIR:
+		err = syscall.EISDIR
 	default:
 		err = ErrNotRegular
 	}
 	if err != nil {
-		_ = unix.Close(fd) // nothing was written
+		_ = posix.Close(fd) // nothing was written
 		return nil, &fs.PathError{Op: "open", Path: d.Join(name), Err: err}
 	}
 	return os.NewFile(uintptr(fd), d.Join(name)), nil
@@ -268,7 +268,7 @@ func (d *Dir) open(name string, flag int, perm fs.FileMode) (*os.File, error) {
 // Readlink reads an entry that is a symbolic link.
 func (d *Dir) Readlink(name string) (string, error) {
 	buf := make([]byte, maxPath)
-	n, err := unix.Readlinkat(d.fd(), name, buf)
+	n, err := posix.Readlinkat(d.fd(), name, buf)
 	if err != nil {
 		return "", &fs.PathError{Op: "readlink", Path: d.Join(name), Err: err}
 	}
@@ -276,7 +276,7 @@ func (d *Dir) Readlink(name string) (string, error) {
 }
 
 func (d *Dir) mkdir(name string, perm fs.FileMode) error {
-	if err := unix.Mkdirat(d.fd(), name, uint32(perm.Perm())); err != nil {
+	if err := posix.Mkdirat(d.fd(), name, uint32(perm.Perm())); err != nil {
 		return &fs.PathError{Op: "mkdir", Path: d.Join(name), Err: err}
 	}
 	return nil
@@ -287,28 +287,28 @@ func (d *Dir) fd() int { return int(d.f.Fd()) }
 // openat opens name in the folder dir without following a link.
 func openat(dir int, name string, flag int, perm uint32) (int, error) {
 	fd, err := retry(func() (int, error) {
-		return unix.Openat(dir, name, flag|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
+		return posix.Openat(dir, name, flag|posix.O_NOFOLLOW|posix.O_CLOEXEC, perm)
 	})
 	if err == nil {
 		return fd, nil
 	}
-	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) && isLink(dir, name) {
+	if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENOTDIR) && isLink(dir, name) {
 		return -1, ErrLink
 	}
 	return -1, err
 }
 
 func isLink(dir int, name string) bool {
-	var st unix.Stat_t
-	err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
-	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
+	var st posix.Stat_t
+	err := posix.Fstatat(dir, name, &st, posix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && st.Mode&posix.S_IFMT == posix.S_IFLNK
 }
 
 // retry repeats a call that a signal interrupted.
 func retry(f func() (int, error)) (int, error) {
 	for {
 		n, err := f()
-		if !errors.Is(err, unix.EINTR) {
+		if !errors.Is(err, syscall.EINTR) {
 			return n, err
 		}
 	}

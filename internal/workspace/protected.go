@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/zeph-tools/zeph-mcp-tools/internal/posix"
 )
 
 // protectedNames are the names that no tool may change, at any depth of a
@@ -180,8 +180,8 @@ func (w *Workspace) folderTimes(root string) times {
 }
 
 func lookAt(path string) (folder, bool) {
-	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil {
+	var st posix.Stat_t
+	if err := posix.Lstat(path, &st); err != nil {
 		return folder{}, false
 	}
 	return folder{inode: st.Ino, changed: st.Ctim.Nano()}, true

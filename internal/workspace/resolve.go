@@ -3,9 +3,9 @@ package workspace
 import (
 	"os"
 	"strings"
-	"syscall"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
+	"github.com/zeph-tools/zeph-mcp-tools/internal/posix"
 )
 
 // The kernel's own limits: a path, and the links followed in one.
@@ -141,7 +141,7 @@ func (k *walker) step(next string) bool {
 
 // readlink reads a link without allocating for what is none.
 func (k *walker) readlink(p string) (string, bool) {
-	n, err := syscall.Readlink(p, k.buf[:])
+	n, err := posix.Readlink(p, k.buf[:])
 	switch {
 	case err != nil:
 		return "", false

@@ -9,11 +9,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/zeph-tools/zeph-mcp-tools/call"
+	"github.com/zeph-tools/zeph-mcp-tools/internal/posix"
 )
 
 // ErrStale means the file is not the one that was read before.
@@ -63,8 +63,8 @@ func (i *Info) Same(o *Info) bool {
 
 // Lstat describes an entry itself, a link as a link.
 func (d *Dir) Lstat(name string) (*Info, error) {
-	var st unix.Stat_t
-	if err := unix.Fstatat(d.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	var st posix.Stat_t
+	if err := posix.Fstatat(d.fd(), name, &st, posix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return nil, &fs.PathError{Op: "lstat", Path: d.Join(name), Err: err}
 	}
 	return newInfo(name, &st), nil
@@ -72,14 +72,14 @@ func (d *Dir) Lstat(name string) (*Info, error) {
 
 // Fstat describes an open file.
 func Fstat(f *os.File) (*Info, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+	var st posix.Stat_t
+	if err := posix.Fstat(int(f.Fd()), &st); err != nil {
 		return nil, &fs.PathError{Op: "fstat", Path: f.Name(), Err: err}
 	}
 	return newInfo(f.Name(), &st), nil
 }
 
-func newInfo(name string, st *unix.Stat_t) *Info {
+func newInfo(name string, st *posix.Stat_t) *Info {
 	return &Info{
 		name: name, size: st.Size, mode: fileMode(uint32(wide(st.Mode))), mtime: modTime(st),
 		Ino: st.Ino, Dev: wide(st.Dev), Links: wide(st.Nlink), UID: st.Uid, GID: st.Gid,
@@ -95,24 +95,24 @@ func fileMode(m uint32) fs.FileMode {
 	for _, b := range []struct {
 		bit  uint32
 		mode fs.FileMode
-	}{{unix.S_ISUID, fs.ModeSetuid}, {unix.S_ISGID, fs.ModeSetgid}, {unix.S_ISVTX, fs.ModeSticky}} {
+	}{{posix.S_ISUID, fs.ModeSetuid}, {posix.S_ISGID, fs.ModeSetgid}, {posix.S_ISVTX, fs.ModeSticky}} {
 		if m&b.bit != 0 {
 			out |= b.mode
 		}
 	}
-	switch m & unix.S_IFMT {
-	case unix.S_IFREG:
-	case unix.S_IFDIR:
+	switch m & posix.S_IFMT {
+	case posix.S_IFREG:
+	case posix.S_IFDIR:
 		out |= fs.ModeDir
-	case unix.S_IFLNK:
+	case posix.S_IFLNK:
 		out |= fs.ModeSymlink
-	case unix.S_IFIFO:
+	case posix.S_IFIFO:
 		out |= fs.ModeNamedPipe
-	case unix.S_IFSOCK:
+	case posix.S_IFSOCK:
 		out |= fs.ModeSocket
-	case unix.S_IFBLK:
+	case posix.S_IFBLK:
 		out |= fs.ModeDevice
-	case unix.S_IFCHR:
+	case posix.S_IFCHR:
 		out |= fs.ModeDevice | fs.ModeCharDevice
 	default:
 		out |= fs.ModeIrregular
@@ -155,7 +155,7 @@ func (w *Workspace) WriteAtomic(session string, p call.Path, data []byte, opt Wr
 		return old, errors.Join(err, d.discard(temp))
 	}
 	if opt.Sync {
-		if err := unix.Fsync(d.fd()); err != nil {
+		if err := posix.Fsync(d.fd()); err != nil {
 			return old, &fs.PathError{Op: "fsync", Path: d.path, Err: err}
 		}
 	}
@@ -168,7 +168,7 @@ func (d *Dir) replaceable(name string, opt WriteOptions) (*Info, error) {
 		return old, &fs.PathError{Op: "write", Path: d.Join(name), Err: err}
 	}
 	if name == "." {
-		return fail(nil, unix.EISDIR)
+		return fail(nil, syscall.EISDIR)
 	}
 	old, err := d.Lstat(name)
 	switch {
@@ -180,7 +180,7 @@ func (d *Dir) replaceable(name string, opt WriteOptions) (*Info, error) {
 	case err != nil:
 		return nil, err
 	case old.IsDir():
-		return fail(old, unix.EISDIR)
+		return fail(old, syscall.EISDIR)
 	case old.mode&fs.ModeSymlink != 0:
 		return fail(old, ErrLink)
 	case !old.mode.IsRegular():
@@ -206,7 +206,7 @@ func (d *Dir) writeTemp(data []byte, old *Info, sync bool) (string, error) {
 	if old != nil {
 		perm = 0o600
 	}
-	fd, err := openat(d.fd(), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, perm)
+	fd, err := openat(d.fd(), name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
 		return "", &fs.PathError{Op: "write", Path: d.Join(name), Err: err}
 	}
@@ -228,20 +228,20 @@ func (d *Dir) writeTemp(data []byte, old *Info, sync bool) (string, error) {
 // owner is kept only as far as the system lets us; the mode never grants more
 // than before.
 func likeOld(fd int, old *Info) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	var st posix.Stat_t
+	if err := posix.Fstat(fd, &st); err != nil {
 		return err
 	}
 	if st.Uid != old.UID || st.Gid != old.GID {
-		if err := unix.Fchown(fd, int(old.UID), int(old.GID)); err != nil && !errors.Is(err, unix.EPERM) {
+		if err := posix.Fchown(fd, int(old.UID), int(old.GID)); err != nil && !errors.Is(err, syscall.EPERM) {
 			return err
 		}
 	}
 	mode := uint32(old.mode.Perm())
 	if old.mode&fs.ModeSticky != 0 {
-		mode |= unix.S_ISVTX
+		mode |= posix.S_ISVTX
 	}
-	return unix.Fchmod(fd, mode)
+	return posix.Fchmod(fd, mode)
 }
 
 // commit gives the temporary file its name, unless what stands there has
@@ -249,27 +249,27 @@ func likeOld(fd int, old *Info) error {
 func (d *Dir) commit(temp, name string, old *Info, opt WriteOptions) error {
 	if old == nil {
 		// A link fails when the name exists by now; nothing is overwritten unseen.
-		err := unix.Linkat(d.fd(), temp, d.fd(), name, 0)
+		err := posix.Linkat(d.fd(), temp, d.fd(), name, 0)
 		switch {
 		case err == nil:
 			return d.discard(temp)
-		case errors.Is(err, unix.EEXIST) && opt.MustNotExist:
+		case errors.Is(err, syscall.EEXIST) && opt.MustNotExist:
 			return &fs.PathError{Op: "write", Path: d.Join(name), Err: fs.ErrExist}
-		case errors.Is(err, unix.EEXIST):
+		case errors.Is(err, syscall.EEXIST):
 			return &fs.PathError{Op: "write", Path: d.Join(name), Err: ErrStale}
 		}
 		// A file system without hard links: rename, which is atomic as well.
 	} else if now, err := d.Lstat(name); err != nil || !now.Same(old) {
 		return &fs.PathError{Op: "write", Path: d.Join(name), Err: ErrStale}
 	}
-	if err := unix.Renameat(d.fd(), temp, d.fd(), name); err != nil {
+	if err := posix.Renameat(d.fd(), temp, d.fd(), name); err != nil {
 		return &fs.PathError{Op: "rename", Path: d.Join(name), Err: err}
 	}
 	return nil
 }
 
 func (d *Dir) discard(name string) error {
-	if err := unix.Unlinkat(d.fd(), name, 0); err != nil {
+	if err := posix.Unlinkat(d.fd(), name, 0); err != nil {
 		return &fs.PathError{Op: "remove", Path: d.Join(name), Err: err}
 	}
 	return nil
@@ -279,4 +279,4 @@ func sortEntries(list []fs.DirEntry) {
 	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 }
 
-func modTime(st *unix.Stat_t) time.Time { return time.Unix(st.Mtim.Unix()) }
+func modTime(st *posix.Stat_t) time.Time { return time.Unix(st.Mtim.Unix()) }

@@ -5,10 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/zeph-tools/zeph-mcp-tools/call"
 	"github.com/zeph-tools/zeph-mcp-tools/filter"
+	"github.com/zeph-tools/zeph-mcp-tools/internal/posix"
 	"github.com/zeph-tools/zeph-mcp-tools/sandbox"
 	"github.com/zeph-tools/zeph-mcp-tools/tools"
 )
@@ -217,7 +216,7 @@ func status(out sandbox.Outcome) string {
 	case code == 127:
 		why = " (for bash: command not found)"
 	case code > 128:
-		if name := unix.SignalName(unix.Signal(code - 128)); name != "" {
+		if name := posix.SignalName(code - 128); name != "" {
 			why = " (for bash: ended by " + name + ")"
 		}
 	}
@@ -233,7 +232,7 @@ func status(out sandbox.Outcome) string {
 // telling returns the stages as text when one that is not the last failed. The
 // end of a pipe that nobody reads any more is no failure.
 func telling(stages []int) string {
-	const brokenPipe = 128 + int(unix.SIGPIPE)
+	const brokenPipe = 128 + posix.SIGPIPE
 	var out []string
 	failed := false
 	for i, s := range stages {

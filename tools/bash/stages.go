@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"unicode"
 
+	"github.com/zeph-tools/zeph-mcp-tools/internal/posix"
 	"github.com/zeph-tools/zeph-mcp-tools/internal/shellast"
 	"github.com/zeph-tools/zeph-mcp-tools/sandbox"
 )
@@ -51,7 +51,7 @@ func changesShell(env string) bool {
 // it may be anything.
 func readStages(path string) []int {
 	defer os.Remove(path) //nolint:errcheck // it is not there when the shell was ended
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|posix.O_NOFOLLOW|posix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
 	}
