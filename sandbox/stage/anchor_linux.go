@@ -46,7 +46,9 @@ type anchor struct {
 	struck  chan struct{} // it has
 	serving uint64        // the command it started last; its own
 
-	condemned atomic.Uint64 // the command that is to end
+	condemned atomic.Uint64           // the command that is to end
+	current   atomic.Pointer[command] // the one that was started last
+	nursery   nursery
 }
 
 // command is one running command.
@@ -58,9 +60,11 @@ type command struct {
 	force    time.Time
 	stopping bool
 	killed   uint32
-	denied   []Denial
 	over     byte // what it took too much of
 	grouped  bool // it has control groups of its own
+
+	told   sync.Mutex // nothing is waited for under it
+	denied []Denial
 
 	// Of the guard alone.
 	began time.Time
@@ -294,6 +298,7 @@ func (a *anchor) spawn(j job, t tag) (string, error) {
 		}()
 	}
 	c.tag, c.tagInode, c.grouped = t.fd, t.inode, len(j.fds) == 6
+	a.current.Store(c)
 	lift := a.limitProcesses()
 	sys := &syscall.SysProcAttr{Setsid: true}
 	if a.setup.Shared {

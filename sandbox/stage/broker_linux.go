@@ -17,6 +17,9 @@ const mediators = 4
 // decide carries out the calls of commands that may be, on what it has copied
 // and looked at, and denies the others.
 func (a *anchor) decide(l listener, n notice) answer {
+	if n.isBirth() {
+		return a.bear(n)
+	}
 	err := error(unix.EPERM)
 	switch n.call {
 	case unix.SYS_CONNECT:

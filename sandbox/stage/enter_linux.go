@@ -47,6 +47,9 @@ func launch(mode string) {
 		Files: []uintptr{0, 1, 2, ControlFD},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_PARENT},
 	}
+	if mode == ModeShared {
+		attr.Env = []string{"GOMAXPROCS=4", "GOGC=off"} // see births
+	}
 	// The anchor and what it runs are the first to go when memory is short.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	if mode != ModeOpen && mode != ModeShared {

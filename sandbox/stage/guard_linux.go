@@ -38,8 +38,11 @@ type usage struct {
 func (a *anchor) guard() {
 	a.spare.Do(spareThreads)
 	wait, last := guardSoon, time.Now()
-	for {
+	for looks := 0; ; looks++ {
 		time.Sleep(wait)
+		if looks%20 == 0 {
+			a.collect()
+		}
 		a.mu.Lock()
 		if len(a.byID) == 0 {
 			a.guarding = false

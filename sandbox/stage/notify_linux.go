@@ -36,23 +36,29 @@ func parseNotice(b []byte) (notice, bool) {
 }
 
 // answer is what a call that a listener took returns: a value, or an error
-// number. There is no answer that lets the kernel carry out the call itself:
-// by then the program can have exchanged what its arguments point to.
+// number. Only a call that makes a process, whose arguments are numbers, can be
+// left to the kernel: of any other the program can by then have exchanged what
+// its arguments point to.
 type answer struct {
-	value int64
-	errno syscall.Errno
+	value  int64
+	errno  syscall.Errno
+	goesOn bool // the kernel carries it out
 }
 
 // encode returns the answer as the kernel reads it.
 func (a answer) encode(id uint64) []byte {
 	w := writer{}
 	w.u64(id)
-	if a.errno != 0 {
+	if a.errno != 0 || a.goesOn {
 		a.value = 0
 	}
 	w.u64(uint64(a.value))
 	w.u32(uint32(-int32(a.errno)))
-	w.u32(0) // flags: never to go on
+	var flags uint32
+	if a.goesOn {
+		flags = unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE
+	}
+	w.u32(flags)
 	return w.b
 }
 
@@ -146,23 +152,35 @@ const maxDenials = 20
 // deny answers that a call is not permitted, and notes whose it was.
 func (a *anchor) deny(n notice) answer {
 	d := Denial{Call: n.call, Detail: detail(n), PID: uint32(n.pid), Count: 1}
-	tag := tagOf(n.pid)
 	if b, err := os.ReadFile("/proc/" + strconv.Itoa(n.pid) + "/comm"); err == nil {
 		d.Name = commName(b)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, c := range a.byID {
-		if c.tagInode == tag || (tag == 0 || a.setup.Shared) && len(a.byID) == 1 {
-			c.note(d)
-			break
-		}
+	if c := a.ownerOf(n.pid); c != nil {
+		c.note(d)
 	}
 	return answer{errno: unix.EPERM}
 }
 
-// note counts a denial. The anchor's lock is held.
+// ownerOf returns the command that a process is of, nil when that is not known.
+func (a *anchor) ownerOf(pid int) *command {
+	if a.setup.Shared {
+		return a.current.Load() // one at a time
+	}
+	tag := tagOf(pid)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.byID {
+		if c.tagInode == tag || tag == 0 && len(a.byID) == 1 {
+			return c
+		}
+	}
+	return nil
+}
+
+// note counts a denial.
 func (c *command) note(d Denial) {
+	c.told.Lock()
+	defer c.told.Unlock()
 	for i := range c.denied {
 		if old := &c.denied[i]; old.Call == d.Call && old.Detail == d.Detail {
 			if old.Count++; old.Count == 0 {

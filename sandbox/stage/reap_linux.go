@@ -48,8 +48,11 @@ func (a *anchor) reap() {
 func (a *anchor) end(c *command, ws syscall.WaitStatus, survivors int) {
 	a.mu.Lock()
 	delete(a.byID, c.id)
-	m := &Exit{ID: c.id, Status: uint32(ws), Killed: c.killed, Survivors: uint32(survivors), Denied: c.denied, Over: c.over}
+	m := &Exit{ID: c.id, Status: uint32(ws), Killed: c.killed, Survivors: uint32(survivors), Over: c.over}
 	a.mu.Unlock()
+	c.told.Lock()
+	m.Denied = slices.Clone(c.denied)
+	c.told.Unlock()
 	if c.tag >= 0 {
 		_ = unix.Close(c.tag)
 	}

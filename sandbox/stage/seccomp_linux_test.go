@@ -211,6 +211,9 @@ func TestCommandFilter(t *testing.T) {
 		{"a descriptor's flags", unix.SYS_FCNTL, []uint64{3, unix.F_SETFL, unix.O_NONBLOCK}, retAllow, retAllow},
 		{"a descriptor's owner by ioctl", unix.SYS_IOCTL, []uint64{3, fioSetOwn}, retListener, retListener},
 		{"typing", unix.SYS_IOCTL, []uint64{3, high | unix.TIOCSTI}, retListener, retListener},
+		{"a new process", unix.SYS_CLONE, []uint64{uint64(unix.SIGCHLD)}, retListener, retListener},
+		{"a new thread", unix.SYS_CLONE, []uint64{unix.CLONE_VM | unix.CLONE_THREAD | unix.CLONE_SIGHAND}, retListener, retListener},
+		{"a process in a namespace", unix.SYS_CLONE, []uint64{unix.CLONE_NEWUSER}, retListener, retListener},
 		{"any new namespace", unix.SYS_UNSHARE, []uint64{unix.CLONE_NEWUTS}, retListener, retListener},
 	} {
 		if got := ask(t, scoped, auditArch(), tt.number, tt.args...); got != tt.scoped {

@@ -71,11 +71,8 @@ func (a *anchor) restrictShared() (step string, err error) {
 	if err := forsakeCapabilities(); err != nil {
 		return "drop capabilities", err
 	}
-	if err := a.filterCommands(); err != nil {
-		return "filter system calls", err
-	}
 	a.starter = unix.Gettid()
-	return "", nil
+	return "filter system calls", a.filterCommands()
 }
 
 // filterCommands puts the calling thread under the filter of its commands, and

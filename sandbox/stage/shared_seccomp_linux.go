@@ -40,6 +40,9 @@ func commandFilter(s *Setup, ask uint32, scoped bool, anchor, thread int) []unix
 	// number instead.
 	p.list([]uint32{unix.SYS_PIDFD_SEND_SIGNAL}, retNoSys)
 	p.list([]uint32{unix.SYS_CONNECT, unix.SYS_LISTEN}, ask)
+	if ask == retListener {
+		p.list(births(), ask) // without a listener nobody counts them
+	}
 	for _, c := range []struct{ call, flags uint32 }{
 		{unix.SYS_SENDTO, offArg3}, {unix.SYS_SENDMSG, offArg2}, {unix.SYS_SENDMMSG, offArg3},
 	} {

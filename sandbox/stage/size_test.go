@@ -32,7 +32,7 @@ func TestAnchorIsSmall(t *testing.T) {
 			lines += n
 		}
 	}
-	if shared < 300 || shared > 700 {
+	if shared < 300 || shared > 750 {
 		t.Errorf("%d lines for level 2", shared)
 	}
 	if lines < 1000 || lines > 3000 {
