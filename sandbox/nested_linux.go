@@ -86,11 +86,13 @@ func (w *watch) adopt(found []string) {
 			continue
 		}
 		was, now := w.before(p), w.look(p)
+		var undone []restored
 		if !now.same(was) {
-			n.told = append(n.told, settle(p, was, now)...)
+			undone = settle(p, was, now)
 		}
+		n.told = append(n.told, undone...)
 		if w.running > 0 {
-			w.known[p] = w.look(p)
+			w.known[p] = was.after(now, undone)
 		}
 	}
 }

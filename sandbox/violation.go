@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -77,7 +78,9 @@ type restored struct {
 // note tells of what a command did that was undone.
 func (r *Run) note(out *Outcome, undone []restored) {
 	for _, u := range undone {
-		out.Restored = append(out.Restored, u.text)
+		if !slices.Contains(out.Restored, u.text) {
+			out.Restored = append(out.Restored, u.text)
+		}
 		r.denied.add(Violation{
 			Kind: call.ViolationFS, Op: "write", Target: u.path, Rule: "fs.protected", Source: call.SourceExact,
 			Hint: "something would later have been run for it outside the sandbox, so it was undone; a person has to make this change",

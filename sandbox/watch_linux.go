@@ -2,9 +2,11 @@ package sandbox
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -52,6 +54,7 @@ const (
 	link
 	other
 	hookFolder // a folder of hooks that no mount holds, and what is in it
+	hidden     // in a folder that may not be entered
 )
 
 // see looks at a path, knowing what was there.
@@ -66,6 +69,8 @@ func (w *watch) see(p string, was state) state {
 func look(p string) state {
 	info, err := os.Lstat(p)
 	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return state{kind: hidden}
 	case err != nil:
 		return state{}
 	case info.Mode()&os.ModeSymlink != 0:
@@ -150,8 +155,12 @@ func (w *watch) settle(paths []string) []restored {
 	slices.Sort(all)
 	var out []restored
 	for _, p := range slices.Compact(all) {
-		was, had := w.known[p]
+		was := w.known[p]
 		now := w.see(p, was)
+		if now.kind == hidden && was.kind != hidden {
+			enterable(p)
+			now = w.see(p, was)
+		}
 		if now.same(was) || now.kind == absent && (was.kind != link && was.tree == nil || was.gone) {
 			continue
 		}
@@ -163,19 +172,29 @@ func (w *watch) settle(paths []string) []restored {
 			w.known[p] = was
 			continue
 		}
-		out = append(out, settle(p, was, now)...)
-		if left := w.see(p, state{}); left.kind == absent && had {
-			delete(w.known, p)
-		} else {
-			w.known[p] = left
-		}
+		undone := settle(p, was, now)
+		out = append(out, undone...)
+		w.known[p] = was.after(now, undone)
 	}
 	return out
+}
+
+// after is what is remembered of a path once it was judged: what was looked at
+// then, and not what stands there now. A command that exchanges it between the
+// judging and a second look would have it taken for good.
+func (s state) after(now state, undone []restored) state {
+	if len(undone) > 0 || s.kind == absent && now.kind == other {
+		return s // what is in a folder that is new is judged every time
+	}
+	return now
 }
 
 // settle undoes a change, if it is one to undo.
 func settle(p string, was, now state) []restored {
 	var what []string
+	if was.kind == hidden {
+		was.kind = absent // nobody has seen it
+	}
 	switch {
 	case was.kind == absent && filepath.Base(p) == "hooks" && now.kind == other:
 		return newHooks(p)
@@ -238,7 +257,7 @@ func undo(p string, was state) string {
 		done, err = "put back as it was", putBack(p, was.text)
 	case link:
 		done, err = "put back as it was", relink(p, string(was.text))
-	case absent, other, hookFolder:
+	case absent, other, hookFolder, hidden:
 		err = aside(p)
 	}
 	switch {
@@ -254,6 +273,10 @@ func undo(p string, was state) string {
 // samples that git itself puts there stay.
 func newHooks(dir string) []restored {
 	list, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		enterable(dir + "/")
+		list, err = os.ReadDir(dir)
+	}
 	if err != nil {
 		return []restored{{dir, dir + " is protected and cannot be read"}}
 	}
@@ -319,9 +342,13 @@ func replace(path string, fill func(dir int, name string) error) error {
 	}
 	defer unix.Close(dir) //nolint:errcheck // nothing was written through it
 	name := filepath.Base(path)
-	tmp := name + ".zeph-restore"
-	_ = unix.Unlinkat(dir, tmp, 0)
-	if err := fill(dir, tmp); err != nil {
+	tmp := name + ".zeph-restore-" + rand.Text() // no command can have taken it
+	err = fill(dir, tmp)
+	if errors.Is(err, unix.EACCES) {
+		open(dir)
+		err = fill(dir, tmp)
+	}
+	if err != nil {
 		return err
 	}
 	if err = unix.Renameat(dir, tmp, dir, name); errors.Is(err, unix.EISDIR) {
@@ -348,6 +375,33 @@ func aside(path string) error {
 	return asideIn(dir, filepath.Base(path))
 }
 
+// enterable lets the owner into the folders that lead to a path, which a
+// command has closed: what it left behind would come to light when a person
+// opens them.
+func enterable(path string) {
+	for i := 1; i < len(path); i++ {
+		if path[i] != '/' {
+			continue
+		}
+		fd, err := unix.Openat2(unix.AT_FDCWD, path[:i], &unix.OpenHow{
+			Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+		})
+		if err != nil {
+			return
+		}
+		open(fd)
+		_ = unix.Close(fd)
+	}
+}
+
+// open lets the owner of a folder read, change and enter it.
+func open(dir int) {
+	var st unix.Stat_t
+	if unix.Fstat(dir, &st) == nil && st.Mode&0o700 != 0o700 {
+		_ = unix.Fchmodat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", dir), st.Mode&0o7777|0o700, 0)
+	}
+}
+
 // asideLink sets the outermost link aside through which path is reached.
 func asideLink(path string) error {
 	for i := 1; i < len(path); i++ {
@@ -368,12 +422,17 @@ func asideLink(path string) error {
 func asideIn(dir int, name string) error {
 	to := name + quarantine
 	for i := range 100 {
-		if i > 0 {
-			to = fmt.Sprintf("%s%s-%d", name, quarantine, i)
-		}
 		err := unix.Renameat2(dir, name, dir, to, unix.RENAME_NOREPLACE)
+		if errors.Is(err, unix.EACCES) {
+			open(dir)
+			err = unix.Renameat2(dir, name, dir, to, unix.RENAME_NOREPLACE)
+		}
 		if !errors.Is(err, unix.EEXIST) {
 			return err
+		}
+		to = fmt.Sprintf("%s%s-%d", name, quarantine, i+1)
+		if i >= 8 { // a command may have taken the names there are to come
+			to = name + quarantine + "-" + rand.Text()
 		}
 	}
 	return unix.EEXIST
