@@ -25,7 +25,8 @@ func registries(t *testing.T) http.HandlerFunc {
 		"/go/example.org/thing/@v/list":       []byte("v1.0.0\n"),
 		"/go/example.org/thing/@v/v1.0.0.mod": []byte("module example.org/thing\n"),
 		"/go/example.org/thing/@v/v1.0.0.info": []byte(
-			`{"Version":"v1.0.0","Time":"2026-01-01T00:00:00Z"}`),
+			`{"Version":"v1.0.0","Time":"2026-01-01T00:00:00Z"}`,
+		),
 		"/go/example.org/thing/@v/v1.0.0.zip": zipOf(t, map[string]string{
 			"example.org/thing@v1.0.0/go.mod": "module example.org/thing\n", "example.org/thing@v1.0.0/thing.go": "package thing\n",
 		}),

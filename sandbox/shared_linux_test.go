@@ -84,6 +84,7 @@ func TestUndone(t *testing.T) {
 		{"a hook deleted", "rm .git/hooks/pre-commit", "put back", "grep -qx mine .git/hooks/pre-commit && test -x .git/hooks/pre-commit"},
 		{"a new hook", "echo evil > .git/hooks/pre-push", "set aside", "test ! -e .git/hooks/pre-push -a -e .git/hooks/pre-push.zeph-quarantine"},
 		{"a folder of them", "mkdir -p .git/hooks/a/b; echo x > .git/hooks/a/b/c", "set aside", "test ! -e .git/hooks/a"},
+		{"too many to look at", "for i in {1..5000}; do : > .git/hooks/a$i; done; echo evil > .git/hooks/update; echo evil >> .git/hooks/pre-commit", "all of it was set aside", "grep -qx mine .git/hooks/pre-commit && test $(ls .git/hooks | wc -l) = 2 && grep -qx deep .git/hooks/d/x"},
 		{"a link in place of a hook", "ln -sf /bin/true .git/hooks/pre-commit", "put back", "test ! -L .git/hooks/pre-commit && grep -qx mine .git/hooks/pre-commit"},
 		{"a folder in place of a hook", "rm .git/hooks/pre-commit; mkdir .git/hooks/pre-commit", "put back", "grep -qx mine .git/hooks/pre-commit"},
 		{"a pipe in place of a hook", "rm .git/hooks/pre-commit; mkfifo .git/hooks/pre-commit", "put back", "grep -qx mine .git/hooks/pre-commit"},

@@ -14,7 +14,8 @@ import (
 )
 
 // The bounds of what is remembered of one protected folder. What is beyond them
-// is still noticed when it changes, and set aside, but cannot be put back.
+// in bytes is still noticed when it changes, and set aside, but cannot be put
+// back. A folder that a command has made that large is set aside as a whole.
 const (
 	treeEntries = 4096
 	treeBytes   = 16 << 20

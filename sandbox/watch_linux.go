@@ -165,6 +165,11 @@ func (w *watch) settle(paths []string) []restored {
 			continue
 		}
 		if was.tree != nil {
+			if len(now.tree) >= treeEntries && len(was.tree) < treeEntries {
+				// There may be more in it than was looked at.
+				out = append(out, restored{p, p + " is protected, too much was put into it, and all of it was " + undo(p, state{})})
+				now.tree = remembered{}
+			}
 			out = append(out, was.tree.settle(p, now.tree)...)
 			was.tree = was.tree.kept(remember(p, now.tree))
 			_, err := os.Lstat(filepath.Dir(p))
