@@ -29,3 +29,41 @@ func TestDeepLoops(t *testing.T) {
 		}
 	}
 }
+
+// TestLoopsAssignBehindQuotes changes what a loop runs in its second round, by
+// builtins whose names and arguments are quoted, escaped or behind variables.
+func TestLoopsAssignBehindQuotes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, command.Default(), strict())
+	for _, change := range []string{
+		`\command eval 'c=$z'`, `c\ommand eval 'c=$z'`, `\builtin eval 'c=$z'`, `\eval 'c=$z'`, `e\val 'c=$z'`, `'eval' 'c=$z'`,
+		`\read c`, `read \c`, `read "c"`, `read 'c'`, `"read" c`, `read -ac`, `read $v`, `read "$v"`, `read -p x c`,
+		`\printf -v c curl`, `printf -vc curl`, `printf -v "c" curl`, `printf -v "$v" curl`, `printf "-v$v" curl`, `printf -v x -v c curl`,
+		`p=1; printf $p curl`, `\mapfile c`, `mapfile "c"`, `mapfile -C 'c=$z #' -c 1 m`, `getopts a: "c"`, `getopts a: $v`,
+		`\declare c=$z`, `'export' c=$z`, `export "c=$z"`, `export 'c=curl'`, `declare "$v=$z"`, `typeset -g "c"=$z`,
+		`r='read c'; $r`, `\unset "c"`, `unset $v`, `read "c[0]"`, `read "c[$i]"`, `printf -v "c[$i]" curl`,
+	} {
+		for _, line := range []string{
+			"c=ls; while true; do $c x; " + change + "; done",
+			"c=ls; for i in 1 2; do $c x; " + change + "; done",
+			"g() { " + change + "; }; c=ls; while true; do $c x; g; done",
+			`g() { ` + change + `; }; c=ls; while true; do $c x; \g; done`,
+		} {
+			if j, _ := f.judge(bashArgs{Command: "v=c; r='read c'; " + line}); j.Verdict == gates.Allow {
+				t.Errorf("%s: %s", line, j.Verdict)
+			}
+		}
+	}
+	for _, line := range []string{
+		`d=sub; while read -r f; do printf '%s\n' "$f"; cat $d/a.txt; done < file.txt`,
+		`d=sub; while IFS= read -r -d $'\0' f; do cat $d/a.txt; done < file.txt`,
+		`d=sub; for i in 1 2; do printf "$i\n"; printf "%s" "$i"; printf -v n '%d' "$i"; export X="$i"; cat $d/a.txt; done`,
+		`d=sub; for i in 1 2; do sleep 1 & wait $!; cat $d/a.txt; done`,
+		`d=sub; while getopts ab: o "$@"; do cat $d/a.txt; done`,
+		`d=sub; for i in 1 2; do unset "m[$i]"; mapfile -t l < file.txt; cat $d/a.txt; done`,
+	} {
+		if j, _ := f.judge(bashArgs{Command: line}); j.Verdict != gates.Allow {
+			t.Errorf("%s: %s %s", line, j.Verdict, j.Decisive.Reason)
+		}
+	}
+}

@@ -539,9 +539,7 @@ func (w *walker) voidAssigned(st *state, bodies ...[]*syntax.Stmt) {
 			syntax.Walk(s, func(n syntax.Node) bool {
 				switch x := n.(type) {
 				case *syntax.Assign:
-					if x.Name != nil {
-						st.loosen(x.Name.Value)
-					}
+					w.voidAssign(st, x)
 				case *syntax.WordIter:
 					st.loosen(x.Name.Value)
 				case *syntax.CallExpr:
@@ -553,6 +551,9 @@ func (w *walker) voidAssigned(st *state, bodies ...[]*syntax.Stmt) {
 				case *syntax.ParamExp:
 					if x.Exp != nil && (x.Exp.Op == syntax.AssignUnset || x.Exp.Op == syntax.AssignUnsetOrNull) && x.Param != nil {
 						st.loosen(x.Param.Value)
+						if x.Excl {
+							st.loosenAll() // it is the variable of that name
+						}
 					}
 				}
 				return true
@@ -568,38 +569,47 @@ func lit(x syntax.ArithmExpr) string {
 	return ""
 }
 
-// voidBy forgets what a command inside a loop may assign by name.
+// voidBy forgets what a command inside a loop may assign by name. The name is
+// read as bash reads it, without its quotes and escapes; what stands behind a
+// variable comes with arguments that nobody sees here.
 func (w *walker) voidBy(st *state, x *syntax.CallExpr) {
 	if len(x.Args) == 0 {
 		return
 	}
-	name := x.Args[0].Lit()
-	names := []string{name}
-	if v, ok := wholeVar(x.Args[0]); ok {
-		// What a variable may run is judged in the loop; when the loop changes it,
-		// it is unknown there and asks.
-		names = nil
-		if n, ok := st.argument(v); ok {
-			names = []string{n}
+	if name, ok := leading(x.Args[0]); ok {
+		w.voidByName(st, name, x.Args[1:], true)
+		return
+	}
+	v, ok := wholeVar(x.Args[0])
+	if !ok {
+		st.loosenAll()
+		return
+	}
+	// What a variable may run is judged in the loop; when the loop changes it,
+	// it is unknown there and asks.
+	var names []string
+	if n, ok := st.argument(v); ok {
+		names = []string{n}
+	}
+	for _, o := range st.get(v, "").options() {
+		n, ok := o.program()
+		if !ok {
+			names = nil
+			break
 		}
-		for _, o := range st.get(v, "").options() {
-			n, ok := o.program()
-			if !ok {
-				names = nil
-				break
-			}
-			names = append(names, n)
-		}
-		if len(names) == 0 {
-			names = []string{""}
-		}
+		names = append(names, n)
+	}
+	if len(names) == 0 {
+		st.loosenAll()
 	}
 	for _, n := range names {
-		w.voidByName(st, x, n)
+		w.voidByName(st, n, nil, false)
 	}
 }
 
-func (w *walker) voidByName(st *state, x *syntax.CallExpr, name string) {
+// voidByName forgets what a command of that name may assign. Its arguments are
+// all there is of them only when they are seen.
+func (w *walker) voidByName(st *state, name string, args []*syntax.Word, seen bool) {
 	if w.funcs[name] {
 		w.voidByBodies(st, name)
 	}
@@ -607,13 +617,21 @@ func (w *walker) voidByName(st *state, x *syntax.CallExpr, name string) {
 	case "", "eval", "source", ".":
 		st.loosenAll()
 	case "command", "builtin":
-		if len(x.Args) < 2 || !strings.HasPrefix(strings.ToLower(x.Args[1].Lit()), "-v") {
+		first, ok := "", false
+		if seen && len(args) > 0 {
+			first, ok = leading(args[0])
+		}
+		if !ok || !strings.HasPrefix(strings.ToLower(first), "-v") {
 			st.loosenAll() // eval and its kin work behind it
 		}
+	case "declare", "typeset", "local", "export", "readonly", "let":
+		st.loosenAll() // quoted, so that our parser has not read its assignments
 	case "read", "unset", "mapfile", "readarray", "printf", "getopts", "wait":
-		for _, a := range x.Args[1:] {
-			st.loosen(a.Lit())
+		if !seen {
+			st.loosenAll()
+			return
 		}
+		st.loosenNamed(name, args)
 	case "set", "shift":
 		st.args, st.argsKnown = nil, false
 	}
