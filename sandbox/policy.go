@@ -135,13 +135,19 @@ func (p Policy) plan(writes Places, scratch string, extra []string) []stage.Moun
 		}
 		add(op, s)
 	}
+	sortPlan(ms)
+	return slices.Compact(ms)
+}
+
+// sortPlan puts a parent before what is in it, and at one place the stricter
+// statement last.
+func sortPlan(ms []stage.Mount) {
 	slices.SortStableFunc(ms, func(a, b stage.Mount) int {
 		if c := comparePaths(a.Path, b.Path); c != 0 {
 			return c
 		}
 		return int(a.Op) - int(b.Op)
 	})
-	return slices.Compact(ms)
 }
 
 // writable lists the places that can be written besides /tmp.

@@ -36,12 +36,7 @@ func (p Policy) grants(writes Places, scratch string, extra []string, entries fu
 			g.ms = append(g.ms, stage.Mount{Op: stage.OpWrite, Path: w})
 		}
 	}
-	slices.SortStableFunc(g.ms, func(a, b stage.Mount) int {
-		if c := comparePaths(a.Path, b.Path); c != 0 {
-			return c
-		}
-		return int(a.Op) - int(b.Op)
-	})
+	sortPlan(g.ms)
 	return slices.Compact(g.ms), g.opened
 }
 
