@@ -36,6 +36,18 @@ type anchor struct {
 
 const leaveLimit = time.Second // for an anchor to end by itself
 
+const pipeSize = 256 << 10
+
+// makePipe makes one that no program inherits. A bigger one means fewer turns;
+// it is fine not to get it.
+func makePipe(p *[2]int) error {
+	err := unix.Pipe2(p[:], unix.O_CLOEXEC)
+	if err == nil {
+		_, _ = unix.FcntlInt(uintptr(p[0]), unix.F_SETPIPE_SZ, pipeSize)
+	}
+	return err
+}
+
 // startAnchor starts an anchor and waits until its walls stand.
 func startAnchor(setup *stage.Setup) (*anchor, error) {
 	a := &anchor{done: make(chan struct{}), waiting: map[uint64]chan *stage.Exit{}, asked: map[uint64]chan int{}}
@@ -356,6 +368,16 @@ func (a *anchor) run(m *stage.Start, fds ...int) (<-chan *stage.Exit, error) {
 
 func (a *anchor) stop(id uint64, grace time.Duration) {
 	_ = a.send(&stage.Stop{ID: id, GraceMS: uint32(grace.Milliseconds())})
+}
+
+// cause is why an anchor is gone.
+func (a *anchor) cause() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.why == nil {
+		return errors.New("it is not known why")
+	}
+	return a.why
 }
 
 // unavailable explains a failed step to a person.

@@ -232,6 +232,14 @@ func setLimit(dir, name string, n int64) error {
 	return os.WriteFile(filepath.Join(dir, name), strconv.AppendInt(nil, n, 10), 0o600)
 }
 
+// holds names what holds the limits of a command.
+func (g *group) holds() string {
+	if g == nil {
+		return LimitsWatched
+	}
+	return LimitsGroup
+}
+
 // files are what a starting thread needs to enter the group and to come back.
 func (g *groups) files(one *group) []int {
 	if one == nil {

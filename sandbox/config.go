@@ -130,7 +130,7 @@ func (c Config) Validate() error {
 	}
 	bad(c.Mode <= ModeOff, "mode", "say \"strict\" or \"off\"")
 	bad(c.UnixSockets <= UnixSocketsAll, "unix_sockets", "say \"none\" or \"all\"")
-	bad(c.MinLevel == LevelFull || c.MinLevel == LevelShared, "min_level", "say 3, or 2 where user namespaces are refused")
+	bad(c.MinLevel >= LevelSeatbelt && c.MinLevel <= LevelFull, "min_level", "say 3, or 2 where user namespaces are refused, or 1 on macOS")
 	bad(c.MaxTimeout > 0, "max_timeout", "must be more than nothing, such as \"10m\"")
 	bad(c.KillGrace >= 0 && c.KillGrace <= time.Minute, "kill_grace", "must be between \"0s\" and \"1m\"")
 	bad(c.IdleTimeout > 0, "idle_timeout", "must be more than nothing, such as \"10m\"")
@@ -199,7 +199,7 @@ func (c Config) Warnings() []string {
 		out = append(out, fmt.Sprintf("tools.sandbox.reach: commands can talk to what listens on this machine's ports %v", c.Reach))
 	}
 	if c.Mode == ModeStrict && c.MinLevel < LevelFull {
-		out = append(out, "tools.sandbox.min_level = 2: where user namespaces are refused, commands run behind fewer walls; doctor lists what is missing")
+		out = append(out, fmt.Sprintf("tools.sandbox.min_level = %d: where user namespaces are refused, commands run behind fewer walls; doctor lists what is missing", c.MinLevel))
 	}
 	if c.UnixSockets == UnixSocketsAll {
 		out = append(out, "tools.sandbox.unix_sockets = \"all\": a command can talk to every local service whose socket it can see")

@@ -41,17 +41,6 @@ func (r *Run) toldOf(denied []stage.Denial, out *Outcome) {
 	}
 }
 
-// infer adds what standard error tells of.
-func (r *Run) infer(out *Outcome) {
-	if !r.s.Confined() {
-		return // there is no policy that could have denied anything
-	}
-	view{
-		policy: r.ses.policy, writes: r.cmd.Terms.Writes, extra: r.cmd.ExtraWrite, dir: r.cmd.Dir, scratch: r.cmd.Scratch,
-		files: r.s.cfg.MaxOpenFiles, procs: r.s.cfg.MaxProcesses,
-	}.infer(out.Stderr, r.denied.add)
-}
-
 // complains reports whether output speaks of the error that a denied call
 // returns.
 func complains(b []byte) bool {

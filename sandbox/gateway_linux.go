@@ -97,14 +97,7 @@ func (r *Run) enter() []string {
 		return r.cmd.Env
 	}
 	r.at = r.ses.gate.Enter(r.cmd.CallID, r.denied.add)
-	return r.cmd.Network.environment(r.cmd.Env, r.at)
-}
-
-func (r *Run) leave() {
-	if r.at != (netip.Addr{}) {
-		r.ses.gate.Leave(r.at)
-		r.at = netip.Addr{}
-	}
+	return r.cmd.Network.environment(r.cmd.Env, netip.AddrPortFrom(r.at, proxyPort))
 }
 
 // dial connects to a port of the session's loopback.

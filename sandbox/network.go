@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/zeph-tools/zeph-mcp-tools/call"
@@ -137,11 +136,11 @@ func (n Network) check() error {
 
 // environment adds the variables by which programs find the proxy. What a
 // command's own environment says stays.
-func (n Network) environment(env []string, proxy netip.Addr) []string {
+func (n Network) environment(env []string, proxy netip.AddrPort) []string {
 	if n.Mode != NetworkProxy {
 		return env
 	}
-	at := net.JoinHostPort(proxy.String(), strconv.Itoa(proxyPort))
+	at := proxy.String()
 	local := "localhost,127.0.0.1,::1"
 	out := slices.Clone(env)
 	for _, v := range [][2]string{

@@ -136,7 +136,7 @@ func TestConfig(t *testing.T) {
 	for key, change := range map[string]func(*Config){
 		"mode":           func(c *Config) { c.Mode = 7 },
 		"unix_sockets":   func(c *Config) { c.UnixSockets = 7 },
-		"min_level":      func(c *Config) { c.MinLevel = 1 },
+		"min_level":      func(c *Config) { c.MinLevel = 0 },
 		"max_timeout":    func(c *Config) { c.MaxTimeout = 0 },
 		"kill_grace":     func(c *Config) { c.KillGrace = -time.Second },
 		"idle_timeout":   func(c *Config) { c.IdleTimeout = 0 },

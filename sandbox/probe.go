@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -57,16 +58,18 @@ func (s *Sandbox) probe(ctx context.Context) Report {
 	if r.Err == nil || s.only != 0 || ctx.Err() != nil {
 		return r
 	}
-	less := s.probeLevel(ctx, LevelShared)
+	less := s.probeLevel(ctx, lesserLevel)
 	switch {
+	case less.Err != nil && lesserLevel == LevelSeatbelt && s.cfg.MinLevel <= lesserLevel:
+		return less
 	case less.Err != nil:
-	case s.base.heldAt(LevelShared) != nil:
-		r.offer("level 2 would stand here, but cannot hold the profile " + s.base.Profile.String())
-	case s.cfg.MinLevel <= LevelShared:
+	case s.base.heldAt(lesserLevel) != nil:
+		r.offer(fmt.Sprintf("level %d would stand here, but cannot hold the profile %v", lesserLevel, s.base.Profile))
+	case s.cfg.MinLevel <= lesserLevel:
 		less.Fix = "for level 3: " + r.Err.Error()
 		return less
 	default:
-		r.offer("or set tools.sandbox.min_level = 2, which would work here and stops less")
+		r.offer(fmt.Sprintf("or set tools.sandbox.min_level = %d, which would work here and stops less", lesserLevel))
 	}
 	return r
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/zeph-tools/zeph-mcp-tools/sandbox/stage"
 )
 
+// lesserLevel is the best there is where level 3 cannot be had.
+const lesserLevel = LevelShared
+
 // tryWalls runs the probing stage. It has an anchor of its own, so that the
 // bait it must not reach is in no session's view.
 func (s *Sandbox) tryWalls(ctx context.Context, level int) (Report, error) {

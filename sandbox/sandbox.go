@@ -20,14 +20,16 @@ import (
 
 // The levels of confinement.
 const (
-	LevelNone   = 0 // not confined
-	LevelShared = 2 // the host's namespaces: Landlock with what may be read listed, no capabilities, a longer filter
-	LevelFull   = 3 // namespaces, read-only view, Landlock, no capabilities, system call filter
+	LevelNone     = 0 // not confined
+	LevelSeatbelt = 1 // on macOS, untested: a Seatbelt profile, and processes told apart by looks
+	LevelShared   = 2 // the host's namespaces: Landlock with what may be read listed, no capabilities, a longer filter
+	LevelFull     = 3 // namespaces, read-only view, Landlock, no capabilities, system call filter
 )
 
 // What holds the limits on memory and processes.
 const (
 	LimitsGroup   = "cgroup v1" // a control group of each command: the kernel, exactly
+	LimitsCounted = "count"     // of processes alone, looked at ten times a second
 	LimitsWatched = "watchdog"  // looks at what each command takes, several times a second
 )
 

@@ -128,53 +128,75 @@ func seatbelt(m *stage.Setup, lo loopback) (string, error) {
 	if m.UnixSockets {
 		b.WriteString(seatbeltUnix)
 	}
-	var open, pins, ways []string
-	for _, place := range m.Mounts {
-		if place.Op == stage.OpWrite {
-			open = append(open, place.Path)
-		}
-	}
-	for _, place := range m.Mounts {
-		switch place.Op {
-		case stage.OpRead, stage.OpWrite:
-			path, err := quoted(place.Path)
-			if err != nil {
-				return "", err
-			}
-			ops := "file-read* file-map-executable process-exec*"
-			if place.Op == stage.OpWrite {
-				ops = "file-write* " + ops
-				pins = append(pins, place.Path)
-			}
-			fmt.Fprintf(&b, "(allow %s (subpath %s))\n", ops, path)
-			ways = append(ways, above(place.Path)...)
-		case stage.OpMask, stage.OpMaskHold:
-			fmt.Fprintf(&b, "(deny file-write* file-read* file-map-executable process-exec* %s)\n", pattern(place.Path, "($|/)"))
-			pins = append(pins, between(place.Path, open)...)
-		case stage.OpReadOnly:
-			fmt.Fprintf(&b, "(deny file-write* %s)\n", pattern(place.Path, "($|/)"))
-			pins = append(pins, between(place.Path, open)...)
-		case stage.OpPin:
-			pins = append(pins, place.Path)
-		default:
-			return "", fmt.Errorf("a profile cannot say operation %d", place.Op)
-		}
-	}
-	for _, pin := range ordered(pins) {
-		fmt.Fprintf(&b, "(deny file-write-unlink %s)\n", pattern(pin, "$"))
-	}
-	b.WriteString("(deny file-write-setugid)\n")
-	for _, way := range ordered(ways) {
-		path, err := quoted(way)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&b, "(allow file-read-metadata (literal %s))\n", path)
+	if err := writePlaces(&b, m.Mounts); err != nil {
+		return "", err
 	}
 	if b.Len() > seatbeltMost {
 		return "", fmt.Errorf("the profile would have %d bytes, %d at most", b.Len(), seatbeltMost)
 	}
 	return b.String(), nil
+}
+
+// writePlaces writes the plan, then what cannot be moved away, whatever lies
+// where, and last that what is on the way to an open place can be looked at.
+func writePlaces(b *strings.Builder, plan []stage.Mount) error {
+	var open, pins, ways []string
+	for _, place := range plan {
+		if place.Op == stage.OpWrite {
+			open = append(open, place.Path)
+		}
+	}
+	for _, place := range plan {
+		rule, err := placeRule(place)
+		if err != nil {
+			return err
+		}
+		b.WriteString(rule)
+		switch place.Op { //nolint:exhaustive // placeRule has refused the rest
+		case stage.OpRead:
+			ways = append(ways, above(place.Path)...)
+		case stage.OpWrite:
+			ways = append(ways, above(place.Path)...)
+			pins = append(pins, place.Path)
+		case stage.OpPin:
+			pins = append(pins, place.Path)
+		default:
+			pins = append(pins, between(place.Path, open)...)
+		}
+	}
+	for _, pin := range ordered(pins) {
+		fmt.Fprintf(b, "(deny file-write-unlink %s)\n", pattern(pin, "$"))
+	}
+	b.WriteString("(deny file-write-setugid)\n")
+	for _, way := range ordered(ways) {
+		path, err := quoted(way)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(b, "(allow file-read-metadata (literal %s))\n", path)
+	}
+	return nil
+}
+
+// placeRule is what the profile says of one place.
+func placeRule(place stage.Mount) (string, error) {
+	const reads = "file-read* file-map-executable process-exec*"
+	ops := reads
+	switch place.Op { //nolint:exhaustive // the rest is refused
+	case stage.OpMask, stage.OpMaskHold:
+		return "(deny file-write* " + reads + " " + pattern(place.Path, "($|/)") + ")\n", nil
+	case stage.OpReadOnly:
+		return "(deny file-write* " + pattern(place.Path, "($|/)") + ")\n", nil
+	case stage.OpPin:
+		return "", nil
+	case stage.OpWrite:
+		ops = "file-write* " + reads
+	case stage.OpRead:
+	default:
+		return "", fmt.Errorf("a profile cannot say operation %d", place.Op)
+	}
+	path, err := quoted(place.Path)
+	return "(allow " + ops + " (subpath " + path + "))\n", err
 }
 
 // above lists the folders on the way to a path.

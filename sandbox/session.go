@@ -267,10 +267,14 @@ func (s *Sandbox) start(ses *session, cmd Command) {
 	}
 }
 
+// ownTmp reports whether temporary files lie elsewhere than at /tmp, where
+// nothing can be put in its place.
+func ownTmp(level int) bool { return level == LevelShared || level == LevelSeatbelt }
+
 // makeTmp finds the session a place for temporary files where /tmp cannot be
 // one.
 func (s *Sandbox) makeTmp(ses *session, cmd *Command) error {
-	if ses.level != LevelShared {
+	if !ownTmp(ses.level) {
 		return nil
 	}
 	if cmd.Scratch == "" {
@@ -305,7 +309,7 @@ func (ses *session) environment(env []string) []string {
 // Tmp is where a command finds what Scratch names: at /tmp, or where it is when
 // nothing can be put there.
 func (s *Sandbox) Tmp(ctx context.Context, scratch string) string {
-	if scratch != "" && s.Probe(ctx).Level == LevelShared {
+	if scratch != "" && ownTmp(s.Probe(ctx).Level) {
 		return scratch
 	}
 	return "/tmp"
@@ -334,6 +338,12 @@ func (s *Sandbox) setup(p Policy, cmd Command, level int) (*stage.Setup, []strin
 		if self, err := os.Executable(); err == nil { // it may lie where nothing else is open
 			m.Mounts = append(m.Mounts, stage.Mount{Op: stage.OpRead, Path: self})
 		}
+	case level == LevelSeatbelt:
+		home, err := os.UserHomeDir()
+		if err != nil {
+			home = "" // nothing in it is opened
+		}
+		m.Mounts = p.seatbeltPlan(home, cmd.Terms.Writes, cmd.Scratch, cmd.ExtraWrite)
 	default:
 		m.Mounts = p.everywhere().plan(cmd.Terms.Writes, cmd.Scratch, cmd.ExtraWrite)
 	}

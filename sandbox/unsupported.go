@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !darwin
 
 package sandbox
 
@@ -9,6 +9,9 @@ import (
 
 	"github.com/zeph-tools/zeph-mcp-tools/sandbox/stage"
 )
+
+// lesserLevel is not there either.
+const lesserLevel = LevelShared
 
 // watch does not exist here either.
 type watch struct{ bare bool }

@@ -18,13 +18,6 @@ const (
 	niceness   = 5
 )
 
-// The limits a command can be ended for.
-const (
-	OverNothing byte = iota
-	OverMemory
-	OverProcesses
-)
-
 // usage is what the processes of one command take together.
 type usage struct {
 	pids    []int

@@ -115,6 +115,13 @@ type Exit struct {
 	Over      byte // the limit it was ended for
 }
 
+// The limits a command can be ended for.
+const (
+	OverNothing byte = iota
+	OverMemory
+	OverProcesses
+)
+
 // Denial is a system call that was denied to a command, and how often.
 type Denial struct {
 	Call   uint32

@@ -1,8 +1,11 @@
+//go:build linux || darwin
+
 package sandbox
 
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,7 +19,6 @@ import (
 
 const (
 	readSize      = 64 << 10
-	pipeSize      = 256 << 10
 	drainLimit    = 500 * time.Millisecond // for output still in the pipes when nobody is left to write
 	overdue       = 2 * time.Second        // after force was due, before the whole session is ended
 	progressEvery = time.Second
@@ -39,12 +41,9 @@ func newCapture(limit int64, sp *spool) (*capture, [2]int, error) {
 	var theirs [2]int
 	for i := range c.files {
 		var p [2]int
-		err := unix.Pipe2(p[:], unix.O_CLOEXEC)
+		err := makePipe(&p)
 		if err == nil {
-			// Only our end: what the command writes to has to wait for us. A bigger
-			// pipe means fewer turns; it is fine not to get one.
-			_ = unix.SetNonblock(p[0], true)
-			_, _ = unix.FcntlInt(uintptr(p[0]), unix.F_SETPIPE_SZ, pipeSize)
+			_ = unix.SetNonblock(p[0], true) // only our end: what the command writes to has to wait for us
 			c.files[i], theirs[i] = os.NewFile(uintptr(p[0]), "output"), p[1]
 			c.raw[i], err = c.files[i].SyscallConn()
 		}
@@ -193,6 +192,14 @@ func (r *Run) supervise(ended <-chan *stage.Exit) {
 	close(r.done)
 }
 
+// leave has the gateway forget a command.
+func (r *Run) leave() {
+	if r.at != (netip.Addr{}) {
+		r.ses.gate.Leave(r.at)
+		r.at = netip.Addr{}
+	}
+}
+
 // unwatch looks after what no mount holds, once a command has ended.
 func (r *Run) unwatch() []restored {
 	if !r.s.Confined() {
@@ -276,6 +283,17 @@ func (r *Run) await(ended <-chan *stage.Exit, out *Outcome, check func()) (*stag
 	}
 }
 
+// infer adds what standard error tells of.
+func (r *Run) infer(out *Outcome) {
+	if !r.s.Confined() {
+		return // there is no policy that could have denied anything
+	}
+	view{
+		policy: r.ses.policy, writes: r.cmd.Terms.Writes, extra: r.cmd.ExtraWrite, dir: r.cmd.Dir, scratch: r.cmd.Scratch,
+		files: r.s.cfg.MaxOpenFiles, procs: r.s.cfg.MaxProcesses,
+	}.infer(out.Stderr, r.denied.add)
+}
+
 func setExit(out *Outcome, ws syscall.WaitStatus) {
 	if ws.Signaled() {
 		out.ExitCode = 128 + int(ws.Signal())
@@ -291,14 +309,4 @@ func signalName(s syscall.Signal) string {
 		return name
 	}
 	return fmt.Sprintf("signal %d", int(s))
-}
-
-// cause is why an anchor is gone.
-func (a *anchor) cause() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.why == nil {
-		return errors.New("it is not known why")
-	}
-	return a.why
 }

@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package sandbox
 
 import (
@@ -60,7 +62,8 @@ func remember(place string, old remembered) remembered {
 		if len(t) >= treeEntries {
 			return fs.SkipAll
 		}
-		l := leaf{mode: modeOf(st.Mode), at: signature{st.Dev, st.Ino, st.Size, st.Ctim}}
+		//nolint:unconvert // their sizes differ between systems
+		l := leaf{mode: modeOf(uint32(st.Mode)), at: signature{uint64(st.Dev), st.Ino, st.Size, st.Ctim}}
 		if was, ok := old[name]; ok && was.at == l.at && was.mode == l.mode && was.whole {
 			l.whole, l.text = true, was.text
 		} else {
@@ -193,9 +196,7 @@ func makeFolder(path string, mode fs.FileMode) error {
 
 // setMode sets the mode of a file or folder that is reached through no link.
 func setMode(path string, mode fs.FileMode) error {
-	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
-		Flags: unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC | unix.O_NOCTTY, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	})
+	fd, err := openReal(path)
 	if err != nil {
 		return err
 	}

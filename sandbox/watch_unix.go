@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package sandbox
 
 import (
@@ -295,19 +297,11 @@ func newHooks(dir string) []restored {
 }
 
 // folder opens the folder of a path no part of which is a link.
-func folder(path string) (int, error) {
-	return unix.Openat2(unix.AT_FDCWD, filepath.Dir(path), &unix.OpenHow{
-		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	})
-}
+func folder(path string) (int, error) { return openFolder(filepath.Dir(path)) }
 
 // readReal reads a regular file that is reached through no link.
 func readReal(path string) ([]byte, bool) {
-	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
-		Flags:   unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC | unix.O_NOCTTY,
-		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	})
+	fd, err := openReal(path)
 	if err != nil {
 		return nil, false
 	}
@@ -388,22 +382,12 @@ func enterable(path string) {
 		if path[i] != '/' {
 			continue
 		}
-		fd, err := unix.Openat2(unix.AT_FDCWD, path[:i], &unix.OpenHow{
-			Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-		})
+		fd, err := openFolder(path[:i])
 		if err != nil {
 			return
 		}
 		open(fd)
 		_ = unix.Close(fd)
-	}
-}
-
-// open lets the owner of a folder read, change and enter it.
-func open(dir int) {
-	var st unix.Stat_t
-	if unix.Fstat(dir, &st) == nil && st.Mode&0o700 != 0o700 {
-		_ = unix.Fchmodat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", dir), st.Mode&0o7777|0o700, 0)
 	}
 }
 
@@ -427,10 +411,10 @@ func asideLink(path string) error {
 func asideIn(dir int, name string) error {
 	to := name + quarantine
 	for i := range 100 {
-		err := unix.Renameat2(dir, name, dir, to, unix.RENAME_NOREPLACE)
+		err := renameNew(dir, name, to)
 		if errors.Is(err, unix.EACCES) {
 			open(dir)
-			err = unix.Renameat2(dir, name, dir, to, unix.RENAME_NOREPLACE)
+			err = renameNew(dir, name, to)
 		}
 		if !errors.Is(err, unix.EEXIST) {
 			return err
