@@ -440,6 +440,7 @@ type battlefield struct {
 	tcp, tcp6, udp   int
 	abstract, setuid string
 	reached          atomic.Int64
+	network          Network
 }
 
 func newBattlefield(t *testing.T, program string, col column, change func(*Config, *Policy)) *battlefield {
@@ -636,7 +637,7 @@ func (b *battlefield) try(t *testing.T, id string, r row, want string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(r.attack, "OUT/socket") || strings.Contains(r.attack, "OUT/datagram") {
+	if strings.Contains(strings.ToUpper(r.attack), "OUT/SOCKET") || strings.Contains(r.attack, "OUT/datagram") {
 		b.sockets(t, out)
 	}
 	before, reached := snapshot(t, out), b.reached.Load()
@@ -646,7 +647,7 @@ func (b *battlefield) try(t *testing.T, id string, r row, want string) {
 	}
 	args := strings.Fields(b.places(out, here).Replace(attack))
 	cmd := b.command("")
-	cmd.Argv, cmd.Dir = append([]string{b.program}, args...), here
+	cmd.Argv, cmd.Dir, cmd.Network = append([]string{b.program}, args...), here, b.network
 	result := b.runCommand(t, cmd)
 	got := answer(t, result)
 	switch {

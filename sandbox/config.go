@@ -44,14 +44,19 @@ type UnixSockets uint8
 
 // The choices.
 const (
-	UnixSocketsNone UnixSockets = iota // connected pairs only
-	UnixSocketsAll                     // every socket whose path a command can see
+	UnixSocketsNone    UnixSockets = iota // connected pairs only
+	UnixSocketsPrivate                    // those that lie where the command can write
+	UnixSocketsAll                        // every socket whose path a command can see
 )
 
 // String returns the word used in config.
 func (u UnixSockets) String() string {
-	if u == UnixSocketsAll {
+	switch u {
+	case UnixSocketsAll:
 		return "all"
+	case UnixSocketsPrivate:
+		return "private"
+	case UnixSocketsNone:
 	}
 	return "none"
 }
@@ -64,10 +69,12 @@ func (u *UnixSockets) UnmarshalText(b []byte) error {
 	switch string(b) {
 	case "none":
 		*u = UnixSocketsNone
+	case "private":
+		*u = UnixSocketsPrivate
 	case "all":
 		*u = UnixSocketsAll
 	default:
-		return fmt.Errorf("unix sockets %q are not known; say \"none\" or \"all\"", b)
+		return fmt.Errorf("unix sockets %q are not known; say \"none\", \"private\" or \"all\"", b)
 	}
 	return nil
 }
@@ -129,7 +136,7 @@ func (c Config) Validate() error {
 		}
 	}
 	bad(c.Mode <= ModeOff, "mode", "say \"strict\" or \"off\"")
-	bad(c.UnixSockets <= UnixSocketsAll, "unix_sockets", "say \"none\" or \"all\"")
+	bad(c.UnixSockets <= UnixSocketsAll, "unix_sockets", "say \"none\", \"private\" or \"all\"")
 	bad(c.MinLevel >= LevelSeatbelt && c.MinLevel <= LevelFull, "min_level", "say 3, or 2 where user namespaces are refused, or 1 on macOS")
 	bad(c.MaxTimeout > 0, "max_timeout", "must be more than nothing, such as \"10m\"")
 	bad(c.KillGrace >= 0 && c.KillGrace <= time.Minute, "kill_grace", "must be between \"0s\" and \"1m\"")

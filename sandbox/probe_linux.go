@@ -34,7 +34,7 @@ func (s *Sandbox) tryWalls(ctx context.Context, level int) (Report, error) {
 	defer os.RemoveAll(dir) //nolint:errcheck // a probe's leftovers harm nobody
 	p := stage.Probe{
 		Secret: filepath.Join(dir, "secret"), Outside: filepath.Join(dir, "outside", "file"),
-		UnixSockets: s.cfg.UnixSockets == UnixSocketsAll,
+		UnixSockets: s.cfg.UnixSockets != UnixSocketsNone,
 		Shared:      level == LevelShared, Server: os.Getpid(), Tmp: "/tmp",
 	}
 	if p.Shared {
@@ -121,5 +121,18 @@ func (s *Sandbox) runProbe(ctx context.Context, p stage.Probe, level int) (Repor
 	if level == LevelShared {
 		r.Missing = gaps()
 	}
+	if s.base.Trace {
+		r.Missing = append(r.Missing, untraceable()...)
+	}
 	return r, nil
+}
+
+// untraceable says what keeps commands from tracing what they start, although
+// their profile lets them.
+func untraceable() []string {
+	b, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	if scope := strings.TrimSpace(string(b)); err == nil && scope > "1" {
+		return []string{"tracing: kernel.yama.ptrace_scope is " + scope + ", which lets no command trace"}
+	}
+	return nil
 }

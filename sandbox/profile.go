@@ -16,6 +16,8 @@ const (
 	ProfileUnset Profile = iota
 	ReadOnly
 	Workspace
+	Net
+	Debug
 	Unconfined // only by a flag at the start
 )
 
@@ -37,6 +39,7 @@ type profileRow struct {
 	lands   bool // what is written in the workspace stays
 	network NetworkMode
 	unix    UnixSockets
+	trace   bool // processes of its own can be traced
 }
 
 // profiles is all of them. The keys network, allow_domains and unix_sockets add
@@ -44,10 +47,12 @@ type profileRow struct {
 func profiles() []profileRow {
 	const all = Tmp | Caches | Roots
 	return []profileRow{
-		// profile   name          writes lands  network      unix sockets
-		{ReadOnly, "read-only", Tmp, false, NetworkOff, UnixSocketsNone},
-		{Workspace, "workspace", all, true, NetworkOff, UnixSocketsNone},
-		{Unconfined, "unconfined", all, true, NetworkHost, UnixSocketsAll},
+		// profile   name          writes lands  network      unix sockets        trace
+		{ReadOnly, "read-only", Tmp, false, NetworkOff, UnixSocketsNone, false},
+		{Workspace, "workspace", all, true, NetworkOff, UnixSocketsNone, false},
+		{Net, "net", all, true, NetworkProxy, UnixSocketsPrivate, false},
+		{Debug, "debug", all, true, NetworkOff, UnixSocketsPrivate, true},
+		{Unconfined, "unconfined", all, true, NetworkHost, UnixSocketsAll, true},
 	}
 }
 
@@ -106,6 +111,7 @@ type Terms struct {
 	Network NetworkMode
 	Hosts   []string // that NetworkProxy reaches; as the gateway reads them
 	Unix    UnixSockets
+	Trace   bool // processes of its own
 }
 
 // Terms returns what a profile comes to. hosts are those the operator opened.
@@ -117,7 +123,7 @@ func (c Config) Terms(p Profile, hosts []string) Terms {
 		p = Unconfined
 	}
 	r := p.row()
-	t := Terms{Profile: p, Writes: r.writes, Lands: r.lands, Network: r.network, Unix: r.unix}
+	t := Terms{Profile: p, Writes: r.writes, Lands: r.lands, Network: r.network, Unix: r.unix, Trace: r.trace}
 	if p == Workspace {
 		t.Network, t.Unix = c.Network, c.UnixSockets
 	}
@@ -154,6 +160,8 @@ func (t Terms) Tighten(o Terms) (Terms, error) {
 		return Terms{}, looser("network", o.Network, t.Network)
 	case o.Unix > t.Unix:
 		return Terms{}, looser("unix_sockets", o.Unix, t.Unix)
+	case o.Trace && !t.Trace:
+		return Terms{}, looser("tracing", word(o.Trace), word(t.Trace))
 	}
 	if t.Network == NetworkProxy {
 		for _, h := range o.Hosts {
@@ -171,7 +179,7 @@ func (t Terms) Tighten(o Terms) (Terms, error) {
 func (t Terms) And(o Terms) Terms {
 	out := Terms{
 		Profile: t.Profile, Writes: t.Writes & o.Writes, Lands: t.Lands && o.Lands,
-		Network: min(t.Network, o.Network), Unix: min(t.Unix, o.Unix),
+		Network: min(t.Network, o.Network), Unix: min(t.Unix, o.Unix), Trace: t.Trace && o.Trace,
 	}
 	if out.Network == NetworkProxy {
 		out.Hosts = bothOpen(t, o)
@@ -217,8 +225,10 @@ func splitRule(entry string) (host, port string) {
 func (t Terms) heldAt(level int) error {
 	why := ""
 	switch {
-	case level != LevelShared:
-	case t.Writes&Roots == 0:
+	case level == LevelFull || level == LevelNone:
+	case t.Trace:
+		why = "without a pid namespace tracing would reach this user's other processes"
+	case level == LevelShared && t.Writes&Roots == 0:
 		why = "without mounts, modes and times of files in the workspace could be changed"
 	}
 	if why == "" {
@@ -232,7 +242,7 @@ func (t Terms) heldAt(level int) error {
 
 // key tells sessions apart that must not share an anchor.
 func (t Terms) key() string {
-	return fmt.Sprint(t.Writes, t.Lands, t.Unix)
+	return fmt.Sprint(t.Writes, t.Lands, t.Unix, t.Trace)
 }
 
 // String is a line for a person.
@@ -244,7 +254,11 @@ func (t Terms) String() string {
 	if t.Network == NetworkOff {
 		network = "loopback of its own"
 	}
-	return fmt.Sprintf("%s: writes %s; network: %s; unix sockets: %s", t.Profile, t.Places(), network, t.Unix)
+	trace := ""
+	if t.Trace {
+		trace = "; traces its own processes"
+	}
+	return fmt.Sprintf("%s: writes %s; network: %s; unix sockets: %s%s", t.Profile, t.Places(), network, t.Unix, trace)
 }
 
 // Places says what can be written, and what becomes of it.

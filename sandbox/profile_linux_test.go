@@ -3,8 +3,11 @@ package sandbox
 import (
 	"errors"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // refuses reports whether a profile cannot be held at the level of this run,
@@ -94,5 +97,99 @@ func TestReadOnlyProfileWithOnePlace(t *testing.T) {
 	}
 	if _, err := os.Stat(w.root + "/src"); err == nil {
 		t.Error("it wrote beside it")
+	}
+}
+
+// Debuggers work on what they start, and on what another part of the same
+// command started.
+func TestDebugProfile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *Config, _ *Policy) { c.Profile = Debug })
+	if testLevel() == LevelFull {
+		w.need(t)
+	}
+	if w.refuses(t, Debug) {
+		return
+	}
+	for tool, tt := range map[string]struct{ script, want string }{
+		"strace": {`strace -f -o trace -e trace=openat,execve bash -c 'cat /etc/hostname >/dev/null; true' && grep -c 'openat.*/etc/hostname' trace`, "1\n"},
+		"gdb": {
+			`gdb -nx -batch -ex 'break exit' -ex run -ex 'info breakpoints' --args /bin/true 2>&1 | grep -c 'breakpoint already hit'; ` +
+				`sleep 20 & gdb -nx -batch -p $! -ex detach 2>&1 | grep -c 'Inferior.*detached'; kill $!`, "1\n1\n",
+		},
+	} {
+		if _, err := exec.LookPath(tool); err != nil {
+			continue // the attacks trace without one
+		}
+		if out := w.run(t, tt.script); out.Stdout.Text() != tt.want {
+			t.Errorf("%s: %s", tool, out.Combined.Text())
+		}
+	}
+}
+
+// Who offers itself to be traced is offered to whoever started it. That is the
+// anchor, which traces nobody: the command ends and nothing is left.
+func TestTracedByTheAnchor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *Config, _ *Policy) { c.Profile = Debug })
+	if testLevel() == LevelFull {
+		w.need(t)
+	}
+	if w.refuses(t, Debug) {
+		return
+	}
+	cmd := w.command("")
+	cmd.Argv = []string{"python3", "-c", "import ctypes, os; print(ctypes.CDLL(None).ptrace(0, 0, 0, 0), flush=True); os.execv('/bin/true', ['true'])"}
+	if out := w.runCommand(t, cmd); !strings.HasPrefix(out.Stdout.Text(), "0") || out.Signal != "SIGKILL" || out.Duration > 10*time.Second {
+		t.Errorf("%+v", out)
+	}
+	if out := w.run(t, "echo goes on"); out.Stdout.Text() != "goes on\n" {
+		t.Error(out.Combined.Text())
+	}
+}
+
+// With sockets of their own, programs that talk to their parts work.
+func TestPrivateSockets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *Config, _ *Policy) { c.UnixSockets = UnixSocketsPrivate })
+	w.need(t)
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip(err)
+	}
+	script := `import socket, threading, os
+path = os.environ.get("TMPDIR", "/tmp") + "/s"
+for name in [path, "rel"]:
+    s = socket.socket(socket.AF_UNIX); s.bind(name); s.listen()
+    threading.Thread(target=lambda: s.accept()[0].sendall(b"met " + name.encode())).start()
+    c = socket.socket(socket.AF_UNIX); c.connect(name); print(c.recv(100).decode())
+    c.close(); s.close(); os.unlink(name)
+c = socket.socket(socket.AF_UNIX)
+for bad in ["/nowhere/s", "rel", "/etc/passwd"]:
+    try: c.connect(bad)
+    except OSError as e: print(e.errno)
+`
+	if testLevel() == LevelFull {
+		script += `
+t = socket.create_server(("127.0.0.1", 0)); d = socket.create_connection(t.getsockname()); d.setblocking(False); print("tcp")
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.bind(("127.0.0.1", 0)); v = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+v.connect(u.getsockname()); v.send(b"udp"); print(u.recv(9).decode())
+from multiprocessing.managers import SyncManager
+m = SyncManager(); m.start(); print(m.list([1, 2])); m.shutdown()
+`
+	}
+	if err := os.WriteFile(w.root+"/s.py", []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := w.run(t, "python3 s.py")
+	lines := strings.Split(strings.TrimSpace(out.Stdout.Text()), "\n")
+	want := []string{"met ", "met rel", "2", "2", "1"}
+	if testLevel() == LevelFull {
+		want = append(want, "tcp", "udp", "[1, 2]")
+	}
+	if len(lines) == len(want) {
+		lines[0] = lines[0][:4]
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("%q, want %q; %s", lines, want, out.Stderr.Text())
 	}
 }

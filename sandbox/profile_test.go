@@ -16,7 +16,7 @@ type drawn struct{ Terms }
 func (drawn) Generate(r *rand.Rand, _ int) reflect.Value {
 	names := ProfileNames()
 	d := drawn{Terms{
-		Writes: Places(r.Intn(8)), Lands: r.Intn(2) == 0, Network: NetworkMode(r.Intn(3)), Unix: UnixSockets(r.Intn(int(UnixSocketsAll) + 1)),
+		Writes: Places(r.Intn(8)), Lands: r.Intn(2) == 0, Network: NetworkMode(r.Intn(3)), Unix: UnixSockets(r.Intn(int(UnixSocketsAll) + 1)), Trace: r.Intn(2) == 0,
 	}}
 	_ = d.Profile.UnmarshalText([]byte(names[r.Intn(len(names))]))
 	hosts := []string{"a.example", "*.a.example", "b.a.example", "b.a.example:443", "*.a.example:8443", "*.example", "A.example:80"}
@@ -41,7 +41,9 @@ func (d drawn) allows() []string {
 	may(d.Lands, "change what stays")
 	may(d.Network >= NetworkProxy, "ask the proxy")
 	may(d.Network == NetworkHost, "reach the host")
-	may(d.Unix >= UnixSocketsAll, "all sockets")
+	may(d.Unix >= UnixSocketsPrivate, "own sockets")
+	may(d.Unix == UnixSocketsAll, "all sockets")
+	may(d.Trace, "trace")
 	for _, host := range []string{"a.example", "b.a.example", "c.b.a.example", "example", "other"} {
 		for _, port := range []string{"80", "443", "8443", "22"} {
 			open := d.Network == NetworkHost
@@ -118,6 +120,8 @@ func TestProfiles(t *testing.T) {
 	for _, want := range []string{
 		"read-only: writes /tmp; network: loopback of its own; unix sockets: none",
 		"workspace: writes workspace, /tmp, caches; network: loopback of its own; unix sockets: none",
+		"net: writes workspace, /tmp, caches; network: proxy to a.example, b.example; unix sockets: private",
+		"debug: writes workspace, /tmp, caches; network: loopback of its own; unix sockets: private; traces its own processes",
 	} {
 		name, _, _ := strings.Cut(want, ":")
 		var p Profile

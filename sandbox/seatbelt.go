@@ -125,7 +125,7 @@ func seatbelt(m *stage.Setup, lo loopback) (string, error) {
 	if m.HostNetwork {
 		b.WriteString(seatbeltHost)
 	}
-	if m.UnixSockets {
+	if m.UnixSockets && !m.Private {
 		b.WriteString(seatbeltUnix)
 	}
 	if err := writePlaces(&b, m.Mounts); err != nil {

@@ -405,6 +405,7 @@ func (a *anchor) restrict() (step string, err error) {
 		{"restrict file access", func() error { return restrictSelf(a.rules) }},
 		{"drop capabilities", a.dropCapabilities},
 		{"protect limits", func() error { return installFilter(limitsFilter(), 0) }},
+		{"filter system calls", a.filterPrivate},
 	} {
 		if err := s.do(); err != nil {
 			return s.step, err

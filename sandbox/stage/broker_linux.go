@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -79,15 +80,35 @@ func (a *anchor) connect(l listener, n notice) error {
 		return err
 	}
 	defer unix.Close(fd) //nolint:errcheck // the caller has it too
+	return a.connectBy(fd, raw, n)
+}
+
+// connectBy makes a connection by the kind of socket it is for.
+func (a *anchor) connectBy(fd int, raw []byte, n notice) error {
 	family := int(raw[0]) | int(raw[1])<<8
+	local, own := option(fd, unix.SO_DOMAIN) == unix.AF_UNIX, !a.setup.Shared && !a.setup.HostNetwork
 	switch {
+	case !local && !a.setup.Shared, local && own && abstract(raw): // nobody but the session's network is there
+		return connectTo(fd, raw)
 	case option(fd, unix.SO_TYPE) != unix.SOCK_STREAM || option(fd, unix.SO_DOMAIN) != family:
 	case family == unix.AF_INET && option(fd, unix.SO_PROTOCOL) == unix.IPPROTO_TCP:
 		return a.connectLoopback(fd, raw[2:])
-	case family == unix.AF_UNIX && a.setup.UnixSockets && len(raw) > 2 && raw[2] != 0:
+	case local && a.setup.UnixSockets && len(raw) > 2 && !abstract(raw):
 		return a.connectLocal(fd, unix.ByteSliceToString(raw[2:]), n)
 	}
 	return unix.EPERM
+}
+
+// abstract reports whether an address is a name outside the file system.
+func abstract(raw []byte) bool { return len(raw) > 2 && raw[2] == 0 }
+
+// connectTo connects to an address as it was copied.
+func connectTo(fd int, raw []byte) error {
+	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&raw[0])), uintptr(len(raw))) //nolint:gosec // the kernel reads it
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // connectLoopback connects to a port that was named in the setup. The address
@@ -113,7 +134,7 @@ func option(fd, which int) int {
 
 // connectLocal connects to the socket of a path as the calling process means
 // it. It holds on to it, so that what is connected to is what was looked at: a
-// socket where the process may read.
+// socket where the process may read, or write when sockets are private.
 func (a *anchor) connectLocal(fd int, path string, n notice) error {
 	if path[0] != '/' {
 		path = "/proc/" + strconv.Itoa(n.pid) + "/cwd/" + path
@@ -125,16 +146,24 @@ func (a *anchor) connectLocal(fd int, path string, n notice) error {
 	defer unix.Close(held) //nolint:errcheck // nothing was written through it
 	link := "/proc/self/fd/" + strconv.Itoa(held)
 	where, err := os.Readlink(link)
-	if err != nil || !a.readable(where) {
-		return unix.EACCES
+	switch {
+	case err == nil && a.readable(where):
+		return unix.Connect(fd, &unix.SockaddrUnix{Name: link})
+	case a.setup.Private:
+		return unix.EPERM
 	}
-	return unix.Connect(fd, &unix.SockaddrUnix{Name: link})
+	return unix.EACCES
 }
 
-// readable reports whether a real path lies where commands may read.
+// readable reports whether a real path lies where commands may read; where they
+// may write, if sockets are private.
 func (a *anchor) readable(path string) bool {
 	return slices.ContainsFunc(a.setup.Mounts, func(m Mount) bool {
-		return m.Op != OpList && (path == m.Path || len(path) > len(m.Path) && path[:len(m.Path)] == m.Path && path[len(m.Path)] == '/')
+		open := m.Op != OpList
+		if a.setup.Private {
+			open = m.Op == OpWrite || m.Op == OpTmpfs
+		}
+		return open && (path == m.Path || len(path) > len(m.Path) && path[:len(m.Path)] == m.Path && path[len(m.Path)] == '/')
 	})
 }
 

@@ -131,6 +131,11 @@ func installListener(f []unix.SockFilter, flags uintptr) (listener, error) {
 // kernel takes one listener for a line of processes: where somebody outside
 // listens already, calls are denied without a report.
 func (a *anchor) filter() error {
+	if a.setup.Private {
+		// The commands' own filter needs the listener, and refuses all that this
+		// one would.
+		return at("filter system calls", installFilter(supervisorFilter(), unix.SECCOMP_FILTER_FLAG_TSYNC))
+	}
 	f := seccompFilter(a.setup, retListener)
 	if f == nil {
 		return at("build system call filter", unix.ENOSYS)

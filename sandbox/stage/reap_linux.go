@@ -28,6 +28,12 @@ func (a *anchor) reap() {
 		var ws syscall.WaitStatus
 		a.mu.Lock()
 		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
+		if err == nil && ws.Stopped() {
+			// It offered itself to whoever started it for tracing, and is held.
+			_ = unix.Kill(pid, unix.SIGKILL)
+			a.mu.Unlock()
+			continue
+		}
 		c := a.byPID[pid]
 		if err != nil || pid <= 0 {
 			c = nil

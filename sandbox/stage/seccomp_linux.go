@@ -169,12 +169,18 @@ func (p *program) head() {
 
 // session adds the rules of every session.
 func (p *program) session(s *Setup, deny uint32) {
-	p.list(numbers(denied()), deny)
+	no := denied()
 	if s.Shared {
 		p.list([]uint32{unix.SYS_UNSHARE}, deny)
 	} else {
-		p.list(numbers(brokers()), deny)
+		no = append(no, brokers()...)
 	}
+	if s.Trace && !s.Shared { // the namespace, and the anchor's own secrecy, say whom
+		no = slices.DeleteFunc(no, func(c sysCall) bool {
+			return c.number == unix.SYS_PTRACE || c.number == unix.SYS_PROCESS_VM_READV || c.number == unix.SYS_PROCESS_VM_WRITEV
+		})
+	}
+	p.list(numbers(no), deny)
 	p.on(unix.SYS_UNSHARE, func(q *program) {
 		// The anchor makes a UTS namespace for each command, to tell them apart.
 		// A command has no capability left, so that the kernel refuses it that
@@ -201,7 +207,7 @@ func (p *program) session(s *Setup, deny uint32) {
 		q.ret(deny)
 	})
 	p.on(unix.SYS_SOCKET, func(q *program) { socketRule(q, s, deny) })
-	if !s.UnixSockets || s.Shared {
+	if !s.UnixSockets || s.Private || s.Shared {
 		p.on(unix.SYS_SOCKETPAIR, func(q *program) {
 			// A datagram pair could be pointed at any socket's path.
 			q.load(offArg1)
@@ -232,6 +238,15 @@ func socketRule(q *program, s *Setup, deny uint32) {
 		q.load(offArg2)
 		q.jump(unix.BPF_JEQ, protoMPTCP, 0, 1)
 		q.ret(retProto)
+	}
+	if s.Private {
+		// Others name whom they send to in more calls than can be decided on.
+		q.load(offArg0)
+		q.jump(unix.BPF_JEQ, unix.AF_UNIX, 0, 4)
+		q.load(offArg1)
+		q.and(0xf)
+		q.jump(unix.BPF_JEQ, unix.SOCK_STREAM, 1, 0)
+		q.ret(deny)
 	}
 	q.load(offArg0)
 	q.list(families, retAllow)

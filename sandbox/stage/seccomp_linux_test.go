@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -123,6 +124,51 @@ func TestFilter(t *testing.T) {
 	for _, number := range numbers(denied()) {
 		if got := ask(t, all, here, uint64(number)); got != retPerm {
 			t.Errorf("call %d: %#x", number, got)
+		}
+	}
+}
+
+// What a profile adds is what its name says, and no more.
+func TestFilterOfProfiles(t *testing.T) {
+	t.Parallel()
+	here := auditArch()
+	if here == 0 {
+		t.Skip("no filter for this kind of processor")
+	}
+	traced := seccompFilter(&Setup{Trace: true}, retPerm)
+	for _, c := range append(denied(), brokers()...) {
+		want := retPerm
+		if c.name == "ptrace" || strings.HasPrefix(c.name, "process_vm_") {
+			want = retAllow
+		}
+		if got := ask(t, traced, here, uint64(c.number)); got != want {
+			t.Errorf("traced, %s: %#x, want %#x", c.name, got, want)
+		}
+		if got := ask(t, commandFilter(&Setup{Trace: true, Shared: true}, retPerm, true, 2, 3), here, uint64(c.number)); got != retPerm {
+			t.Errorf("traced where processes are shared, %s: %#x", c.name, got)
+		}
+	}
+	private := privateFilter(&Setup{UnixSockets: true, Private: true}, retListener)
+	for _, tt := range []struct {
+		name   string
+		number uint64
+		args   []uint64
+		want   uint32
+	}{
+		{"a connection", unix.SYS_CONNECT, []uint64{3}, retListener},
+		{"a unix socket", unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC}, retAllow},
+		{"for datagrams", unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM}, retListener},
+		{"for packets", unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET}, retListener},
+		{"raw", unix.SYS_SOCKET, []uint64{1<<32 | unix.AF_UNIX, 1<<32 | unix.SOCK_RAW}, retListener},
+		{"UDP", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_DGRAM}, retAllow},
+		{"multipath TCP", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM, protoMPTCP}, retProto},
+		{"vsock", unix.SYS_SOCKET, []uint64{unix.AF_VSOCK, unix.SOCK_STREAM}, retListener},
+		{"a pair of datagrams", unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM}, retListener},
+		{"ptrace", unix.SYS_PTRACE, nil, retListener},
+		{"taking files", unix.SYS_PIDFD_GETFD, nil, retListener},
+	} {
+		if got := ask(t, private, here, tt.number, tt.args...); got != tt.want {
+			t.Errorf("%s: %#x, want %#x", tt.name, got, tt.want)
 		}
 	}
 }

@@ -82,9 +82,15 @@ func (a *anchor) filterCommands() error {
 	filter := func(ask uint32) []unix.SockFilter {
 		return commandFilter(a.setup, ask, a.scoped, os.Getpid(), unix.Gettid())
 	}
-	l, err := installListener(filter(retListener), 0)
+	return a.mediate(filter(retListener), filter(retPerm))
+}
+
+// mediate puts the calling thread under a filter whose open questions are
+// decided on, or under the other where somebody outside listens already.
+func (a *anchor) mediate(ask, deaf []unix.SockFilter) error {
+	l, err := installListener(ask, 0)
 	if errors.Is(err, unix.EBUSY) {
-		return installFilter(filter(retPerm), 0)
+		return installFilter(deaf, 0)
 	}
 	if err != nil {
 		return err
@@ -93,6 +99,18 @@ func (a *anchor) filterCommands() error {
 		go l.serve(func(n notice) answer { return a.decide(l, n) })
 	}
 	return nil
+}
+
+// filterPrivate puts the calling thread under a filter that has connections
+// decided on. Where somebody outside listens already, its commands have no local
+// sockets.
+func (a *anchor) filterPrivate() error {
+	if !a.setup.Private {
+		return nil
+	}
+	less := *a.setup
+	less.UnixSockets, less.Private = false, false
+	return a.mediate(privateFilter(a.setup, retListener), seccompFilter(&less, retPerm))
 }
 
 // forsakeCapabilities leaves the calling thread, and what it starts, without

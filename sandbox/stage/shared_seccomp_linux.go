@@ -67,6 +67,17 @@ func commandFilter(s *Setup, ask uint32, scoped bool, anchor, thread int) []unix
 	return p
 }
 
+// privateFilter is for commands in namespaces whose local sockets are private:
+// who connects to what is decided on.
+func privateFilter(s *Setup, ask uint32) []unix.SockFilter {
+	var p program
+	p.head()
+	p.list([]uint32{unix.SYS_CONNECT}, ask)
+	p.session(s, ask)
+	p.ret(retAllow)
+	return p
+}
+
 // hostIPC are the ways to memory and messages of the host's other processes.
 func hostIPC() []uint32 {
 	return []uint32{

@@ -9,7 +9,7 @@ import (
 )
 
 // The anchor is the trusted part: it has to stay small enough to be read in one
-// sitting. What only level 2 needs is counted for itself.
+// sitting. What only level 2 and private sockets need is counted for itself.
 func TestAnchorIsSmall(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
@@ -32,7 +32,7 @@ func TestAnchorIsSmall(t *testing.T) {
 			lines += n
 		}
 	}
-	if shared < 300 || shared > 750 {
+	if shared < 300 || shared > 800 {
 		t.Errorf("%d lines for level 2", shared)
 	}
 	if lines < 1000 || lines > 3000 {

@@ -54,6 +54,8 @@ type Setup struct {
 	HostNetwork bool // the network is the host's
 	Names       bool // 198.18.0.0/15 leads to the session itself
 	UnixSockets bool // AF_UNIX sockets may be made
+	Private     bool // and connected to where the session may write, and nowhere else
+	Trace       bool // processes inside may trace each other
 	NoFile      uint64
 	FileSize    uint64
 	Processes   uint64
@@ -207,6 +209,8 @@ func (m *Setup) put(w *writer) {
 	w.flag(m.HostNetwork)
 	w.flag(m.Names)
 	w.flag(m.UnixSockets)
+	w.flag(m.Private)
+	w.flag(m.Trace)
 	w.u64(m.NoFile)
 	w.u64(m.FileSize)
 	w.u64(m.Processes)
@@ -232,7 +236,8 @@ func (m *Setup) put(w *writer) {
 }
 
 func (m *Setup) get(r *reader) {
-	m.Open, m.Shared, m.HostNetwork, m.Names, m.UnixSockets = r.flag(), r.flag(), r.flag(), r.flag(), r.flag()
+	m.Open, m.Shared, m.HostNetwork, m.Names = r.flag(), r.flag(), r.flag(), r.flag()
+	m.UnixSockets, m.Private, m.Trace = r.flag(), r.flag(), r.flag()
 	m.NoFile, m.FileSize, m.Processes, m.Memory, m.TmpfsBytes = r.u64(), r.u64(), r.u64(), r.u64(), r.u64()
 	m.MaxLandlock = r.u32()
 	m.Reach = make([]uint32, r.count(4))

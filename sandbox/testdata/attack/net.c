@@ -9,6 +9,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -205,6 +206,41 @@ static int do_unix_serve(char **a)
 	return done(fd, local_connect(a[0], 0));
 }
 
+/* Names a socket that may be connected to, and another while that is decided on. */
+static struct sockaddr_un named[3]; /* the last is what the calls are given */
+static volatile int naming = 1;
+
+static void *rename_it(void *v)
+{
+	for (unsigned i = 0; naming; i++)
+		memcpy(named[2].sun_path, named[i & 1].sun_path, sizeof named[2].sun_path);
+	return v;
+}
+
+static int do_unix_race(char **a)
+{
+	socklen_t n = local(&named[0], a[0], 0);
+	pthread_t t;
+	int worked = 0, l = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	local(&named[1], a[1], 0);
+	if (l < 0 || bind(l, (struct sockaddr *)&named[0], n) < 0 || listen(l, 8) < 0)
+		return done(l, -1);
+	named[2] = named[0];
+	if (pthread_create(&t, NULL, rename_it, NULL) != 0)
+		return -1;
+	for (int i = 0; i < 2000; i++) {
+		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (connect(fd, (struct sockaddr *)&named[2], sizeof named[2]) == 0)
+			worked++;
+		close(fd);
+		close(accept(l, NULL, NULL));
+	}
+	naming = 0;
+	pthread_join(t, NULL);
+	errno = ENOMSG; /* the names never met: nothing was tried */
+	return done(l, worked > 0 ? 0 : -1);
+}
+
 /* A pair needs no socket of that family to be allowed, and can be pointed
  * elsewhere when it is of the datagram kind. */
 static int do_pair_datagram(char **a)
@@ -299,6 +335,7 @@ const struct attack net_attacks[] = {
 	{"unix", 1, do_unix},
 	{"abstract", 1, do_abstract},
 	{"unix-serve", 1, do_unix_serve},
+	{"unix-race", 2, do_unix_race},
 	{"pair-datagram", 1, do_pair_datagram},
 	{"pair-stream", 1, do_pair_stream},
 	{"pair-packet", 1, do_pair_packet},
