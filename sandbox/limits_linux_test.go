@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -139,7 +140,8 @@ func forkBomb(t *testing.T, w world) {
 	t.Helper()
 	w.need(t)
 	unharmed := w.beside(t)
-	cmd := w.command("f() { f | f & }; f; wait; sleep 1000")
+	// One that stops at ten times as many, should nothing else stop it.
+	cmd := w.command(w.copyAttack(t) + " bomb 2000")
 	mark := "MARK=bomb-" + w.root
 	cmd.Env, cmd.Timeout = append(cmd.Env, mark), time.Minute
 	out := w.runCommand(t, cmd)
@@ -247,4 +249,18 @@ func TestSize(t *testing.T) {
 	if got := c.memoryLimit(); got != 64<<20 {
 		t.Error(got)
 	}
+}
+
+// copyAttack puts the attack program into the workspace and returns its path.
+func (w world) copyAttack(t *testing.T) string {
+	t.Helper()
+	program, err := os.ReadFile(attackProgram(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(w.root, "attack")
+	if err := os.WriteFile(path, program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -996,7 +996,7 @@ func TestForkRacer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.need(t)
-	cmd := w.command("f() { setsid bash -c 'sleep 0.01' & }; while :; do f; done")
+	cmd := w.command("f() { setsid bash -c 'sleep 0.01' & }; while ((SECONDS < 60)); do f; done")
 	cmd.Timeout, cmd.Grace = 200*time.Millisecond, 50*time.Millisecond
 	if out := w.runCommand(t, cmd); !out.TimedOut {
 		t.Errorf("%+v", out)

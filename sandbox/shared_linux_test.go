@@ -136,14 +136,7 @@ func TestUndone(t *testing.T) {
 func TestComet(t *testing.T) {
 	t.Parallel()
 	w := sharedWorld(t, nil)
-	program := attackProgram(t)
-	copied, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(w.root+"/attack", copied, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	w.copyAttack(t)
 	mark := "MARK=comet-" + w.root
 	cmd := w.command("./attack comet & ./attack comet & ./attack headless & sleep 0.2; echo out")
 	cmd.Env = append(cmd.Env, mark)
@@ -163,14 +156,7 @@ func TestComet(t *testing.T) {
 func TestAnchorsThread(t *testing.T) {
 	t.Parallel()
 	w := sharedWorld(t, nil)
-	program := attackProgram(t)
-	copied, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(w.root+"/attack", copied, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	w.copyAttack(t)
 	script := "for t in $(ls /proc/$PPID/task); do for a in kill pidfd-kill tkill tgkill queue folder-kill owner-kill; do ./attack $a $t $PPID; done; done"
 	out := w.run(t, script)
 	if text := out.Stdout.Text(); strings.Contains(text, "worked") || strings.Count(text, "\n") < 7*4 {
@@ -296,14 +282,7 @@ func TestLocalSockets(t *testing.T) {
 			}
 		}()
 	}
-	program := attackProgram(t)
-	copied, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(w.root+"/attack", copied, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	w.copyAttack(t)
 	if err := os.Symlink(w.secretDir+"/socket", w.root+"/led"); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
@@ -201,17 +202,44 @@ static int do_owner_kill(char **a)
 	return write(p[1], "x", 1) == 1 ? 0 : -1;
 }
 
+/* What multiplies ends by itself, so that a test that fails leaves no machine
+ * that nothing can be started on. */
+static int over(void)
+{
+	static time_t end;
+	if (end == 0)
+		end = time(NULL) + 60;
+	return time(NULL) > end;
+}
+
+/* Every process makes others without end, up to the given number in all. */
+static int do_bomb(char **a)
+{
+	int most = atoi(a[0]);
+	int *made = mmap(NULL, sizeof *made, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (made == MAP_FAILED)
+		return -1;
+	while (!over()) {
+		if (__atomic_add_fetch(made, 1, __ATOMIC_SEQ_CST) <= most && fork() >= 0)
+			continue;
+		__atomic_sub_fetch(made, 1, __ATOMIC_SEQ_CST);
+		usleep(1000);
+	}
+	return 0;
+}
+
 /* Every process makes the next and leaves. */
 static int do_comet(char **a)
 {
 	(void)a;
-	for (;;) {
+	while (!over()) {
 		pid_t child = fork();
 		if (child > 0)
 			_exit(0);
 		if (child == 0)
 			setsid();
 	}
+	return 0;
 }
 
 static void *forever(void *nothing)
@@ -238,6 +266,7 @@ const struct attack process_attacks[] = {
 	{"queue", 1, do_queue},
 	{"folder-kill", 1, do_folder_kill},
 	{"owner-kill", 1, do_owner_kill},
+	{"bomb", 1, do_bomb},
 	{"comet", 0, do_comet},
 	{"headless", 0, do_headless},
 	{"kill", 1, do_kill},
