@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -78,6 +79,10 @@ func (d *direct) begin(t *testing.T, argv ...string) (*stage.Start, <-chan strin
 	return m, said, ended
 }
 
+// nap is a time to sleep that no other process on the machine sleeps: these
+// tests may run several times at once.
+func nap(n int) string { return fmt.Sprintf("86399.%d%d", n, os.Getpid()) }
+
 // alive lists the processes whose arguments hold a word.
 func alive(word string) []string {
 	var out []string
@@ -126,9 +131,9 @@ func TestDirectRuns(t *testing.T) {
 func TestDirectLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	d := newDirect(t)
-	const word = "86399.1"
-	_, said, ended := d.begin(t, "bash", "-c", `sleep 86399.1 & (sleep 86399.1 &) ; setsid sleep 86399.1 &
-		setsid bash -c '(setsid sleep 86399.1 &)' ; trap "" TERM; (trap "" TERM; sleep 86399.1) & echo started`)
+	word := nap(1)
+	_, said, ended := d.begin(t, "bash", "-c", strings.ReplaceAll(`sleep NAP & (sleep NAP &) ; setsid sleep NAP &
+		setsid bash -c '(setsid sleep NAP &)' ; trap "" TERM; (trap "" TERM; sleep NAP) & echo started`, "NAP", word))
 	end := <-ended
 	if left := alive(word); len(left) > 0 || end.Survivors != 0 || end.Killed < 5 || syscall.WaitStatus(end.Status).ExitStatus() != 0 {
 		t.Errorf("it ended with %+v, and left %q", end, left)
@@ -141,21 +146,21 @@ func TestDirectLeavesNothingBehind(t *testing.T) {
 func TestDirectStops(t *testing.T) {
 	t.Parallel()
 	d := newDirect(t)
-	m, said, ended := d.begin(t, "bash", "-c", `trap "echo asked; exit 7" TERM; sleep 86399.2 & wait`)
-	waitForProcess(t, "86399.2")
+	m, said, ended := d.begin(t, "bash", "-c", strings.ReplaceAll(`trap "echo asked; exit 7" TERM; sleep NAP & wait`, "NAP", nap(2)))
+	waitForProcess(t, nap(2))
 	d.stop(m.ID, time.Minute)
-	if end := <-ended; syscall.WaitStatus(end.Status).ExitStatus() != 7 || <-said != "asked\n" || len(alive("86399.2")) > 0 {
+	if end := <-ended; syscall.WaitStatus(end.Status).ExitStatus() != 7 || <-said != "asked\n" || len(alive(nap(2))) > 0 {
 		t.Errorf("asked to stop it ended with %+v", end)
 	}
-	m, _, ended = d.begin(t, "bash", "-c", `trap "" TERM; while :; do sleep 86399.3; done`)
-	waitForProcess(t, "86399.3")
+	m, _, ended = d.begin(t, "bash", "-c", strings.ReplaceAll(`trap "" TERM; while :; do sleep NAP; done`, "NAP", nap(3)))
+	waitForProcess(t, nap(3))
 	d.stop(m.ID, 50*time.Millisecond)
-	if end := <-ended; !syscall.WaitStatus(end.Status).Signaled() || len(alive("86399.3")) > 0 {
+	if end := <-ended; !syscall.WaitStatus(end.Status).Signaled() || len(alive(nap(3))) > 0 {
 		t.Errorf("forced to stop it ended with %+v", end)
 	}
-	_, _, ended = d.begin(t, "sleep", "86399.4")
+	_, _, ended = d.begin(t, "sleep", nap(4))
 	d.close()
-	if end := <-ended; !syscall.WaitStatus(end.Status).Signaled() || len(alive("86399.4")) > 0 {
+	if end := <-ended; !syscall.WaitStatus(end.Status).Signaled() || len(alive(nap(4))) > 0 {
 		t.Errorf("closed it ended with %+v", end)
 	}
 	if _, err := d.run(&stage.Start{Argv: []string{"true"}, Dir: "/"}, 1, 2); err == nil {
@@ -167,15 +172,15 @@ func TestDirectStops(t *testing.T) {
 func TestDirectEndsWithTheServer(t *testing.T) {
 	t.Parallel()
 	d := newDirect(t)
-	m, _, ended := d.begin(t, "bash", "-c", `trap "" TERM HUP; (trap "" TERM; sleep 86399.5) & while :; do sleep 86399.5; done`)
-	waitForProcess(t, "86399.5")
+	m, _, ended := d.begin(t, "bash", "-c", strings.ReplaceAll(`trap "" TERM HUP; (trap "" TERM; sleep NAP) & while :; do sleep NAP; done`, "NAP", nap(5)))
+	waitForProcess(t, nap(5))
 	d.mu.Lock()
 	k := d.running[m.ID]
 	d.mu.Unlock()
 	if err := k.alarm.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if end := <-ended; !syscall.WaitStatus(end.Status).Signaled() || len(alive("86399.5")) > 0 {
+	if end := <-ended; !syscall.WaitStatus(end.Status).Signaled() || len(alive(nap(5))) > 0 {
 		t.Errorf("it ended with %+v", end)
 	}
 }
@@ -184,8 +189,8 @@ func TestDirectCounts(t *testing.T) {
 	t.Parallel()
 	d := newDirect(t)
 	d.most = 8
-	_, _, ended := d.begin(t, "bash", "-c", `for i in {1..20}; do sleep 86399.6 & done; wait`)
-	if end := <-ended; end.Over != stage.OverProcesses || len(alive("86399.6")) > 0 {
+	_, _, ended := d.begin(t, "bash", "-c", strings.ReplaceAll(`for i in {1..20}; do sleep NAP & done; wait`, "NAP", nap(6)))
+	if end := <-ended; end.Over != stage.OverProcesses || len(alive(nap(6))) > 0 {
 		t.Errorf("it ended with %+v", end)
 	}
 }

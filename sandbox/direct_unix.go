@@ -182,7 +182,13 @@ func (d *direct) sweep(k *kin) (killed, left int) {
 	alive := k.find(d.list(), d.marked)
 	killed = max(0, len(alive)-1) // not counting who waits for the alarm
 	_ = k.alarm.Close()
-	for until := time.Now().Add(sweepFor); len(alive) > 0 && time.Now().Before(until); alive = k.look(d.list()) {
+	// One that was just making another when it was ended may have left that in a
+	// session of its own, so nobody is left only when two looks in a row say so.
+	none := 0
+	for until := time.Now().Add(sweepFor); none < 2 && time.Now().Before(until); alive = k.find(d.list(), d.marked) {
+		if none++; len(alive) > 0 {
+			none = 0
+		}
 		k.signal(alive, syscall.SIGKILL)
 		time.Sleep(sweepWait)
 	}

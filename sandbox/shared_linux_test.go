@@ -15,14 +15,14 @@ import (
 )
 
 // TestAtLevel2 runs the tests of this package again, with the walls that need
-// no namespaces. Left out are those that are about namespaces, and those about
-// output, which does not depend on walls.
+// no namespaces. Left out are those that are about namespaces, and those that do
+// not depend on walls: about output, and about other systems.
 func TestAtLevel2(t *testing.T) {
 	if testLevel() != LevelFull {
 		t.Skip("this is that run")
 	}
 	again := exec.CommandContext(t.Context(), os.Args[0], "-test.timeout=5m", "-test.skip="+
-		"^(TestAtLevel2|TestInside|TestServer|TestRefused|TestAcceptance.*|TestSessionsAreApartAndBounded|TestGigabyte|TestFlood|TestConfig|TestPlan|TestGateway|TestExpose|TestInferredIsTold|TestGroupsAreUsedAgain)$")
+		"^(TestAtLevel2|TestDirect.*|TestSeatbelt.*|TestKin.*|TestInside|TestServer|TestRefused|TestAcceptance.*|TestSessionsAreApartAndBounded|TestGigabyte|TestFlood|TestConfig|TestPlan|TestGateway|TestExpose|TestInferredIsTold|TestGroupsAreUsedAgain)$")
 	again.Env = append(os.Environ(), "ZEPH_TEST_LEVEL=2")
 	if b, err := again.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, b)
