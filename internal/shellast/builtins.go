@@ -321,10 +321,21 @@ func (w *walker) readInto(st *state, x word) {
 	}
 }
 
+// mapfile runs its callback in the shell itself, with the index and the line
+// behind it: what it assigns stays.
 func mapfile(w *walker, st *state, c *cmd) output {
 	p := newGrammar("-d -n -O -s -u -C -c posix").split(c.args)
 	for _, v := range p.values("-C") {
-		w.program(st.clone(), v, c.name+" -C")
+		sub := st.clone()
+		if v.known() {
+			sub.void(hole)
+			v = plain(v.text()+` 0 "$`+hole+`"`, v.pos)
+		}
+		w.program(sub, v, c.name+" -C")
+		if !v.known() {
+			st.loosenAll()
+		}
+		st.join(sub)
 	}
 	for _, a := range append(p.rest, plain("MAPFILE", c.pos)) {
 		w.readInto(st, a)

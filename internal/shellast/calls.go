@@ -118,20 +118,27 @@ type shellMark struct{ traps, ends int }
 
 func (s *shared) mark() shellMark { return shellMark{len(s.traps), len(s.ends)} }
 
-// finish judges what the traps of a shell run with what the shell leaves.
+// finish judges what the traps of a shell run with what the shell leaves, and
+// then the traps that those have set with what they leave in turn.
 func (w *walker) finish(st *state, m shellMark) {
-	traps, ends := w.common.traps[m.traps:], w.common.ends[m.ends:]
-	w.common.traps, w.common.ends = w.common.traps[:m.traps:m.traps], w.common.ends[:m.ends:m.ends]
-	if len(traps) == 0 {
-		return
-	}
-	last := st.clone()
-	for _, end := range ends {
-		last.join(end)
-	}
-	for _, t := range traps {
-		maps.Copy(t.st.change(), last.vars)
-		t.w.program(t.st, t.x, "trap")
+	last := st
+	for {
+		traps, ends := w.common.traps[m.traps:], w.common.ends[m.ends:]
+		w.common.traps, w.common.ends = w.common.traps[:m.traps:m.traps], w.common.ends[:m.ends:m.ends]
+		if len(traps) == 0 {
+			return
+		}
+		last = last.clone()
+		for _, end := range ends {
+			last.join(end)
+		}
+		next := last.clone()
+		for _, t := range traps {
+			maps.Copy(t.st.change(), last.vars)
+			t.w.program(t.st, t.x, "trap")
+			next.join(t.st)
+		}
+		last = next
 	}
 }
 

@@ -67,3 +67,26 @@ func TestLoopsAssignBehindQuotes(t *testing.T) {
 		}
 	}
 }
+
+// TestCallbacksStayInTheShell runs what callbacks and traps in traps have
+// assigned.
+func TestCallbacksStayInTheShell(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, command.Default(), strict())
+	for line, want := range map[string]gates.Verdict{
+		`c=ls; mapfile -C 'c=curl;:' -c 1 a <<< x; $c y`:                                   gates.Deny,
+		`c=ls; readarray -C "c=$z;:" -c 1 a <<< x; $c y`:                                   gates.Confirm,
+		`mapfile -C '${@} #' -c 1 a <<< x`:                                                 gates.Confirm,
+		`mapfile -C 'sudo' -c 1 a <<< x`:                                                   gates.Deny,
+		`mapfile -C 'echo got' -c 1 a <<< x`:                                               gates.Allow,
+		`d=sub; mapfile -C 'n=$((n+1)); echo' -c 1 a < file.txt; cat $d/a.txt`:             gates.Allow,
+		`trap 'trap '\''$c x'\'' EXIT; c=curl' EXIT`:                                       gates.Deny,
+		`c=ls; trap 'trap '\''trap "\$c x" EXIT; c=curl'\'' EXIT; c=cat' EXIT`:             gates.Deny,
+		`T='trap "$T" EXIT; trap "$T" EXIT; trap "$T" EXIT'; trap "$T" EXIT`:               gates.Confirm,
+		`trap 'rm -rf build' EXIT; trap 'echo interrupted; exit 1' INT TERM; cat file.txt`: gates.Confirm,
+	} {
+		if j, _ := f.judge(bashArgs{Command: line}); j.Verdict != want {
+			t.Errorf("%s: %s %s, want %s", line, j.Verdict, j.Decisive.Reason, want)
+		}
+	}
+}
