@@ -90,3 +90,28 @@ func TestCallbacksStayInTheShell(t *testing.T) {
 		}
 	}
 }
+
+// TestLoopsChangeTheirFolder judges paths in rounds that start elsewhere.
+func TestLoopsChangeTheirFolder(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, command.Default(), strict())
+	for line, allowed := range map[string]bool{
+		`cd sub; while true; do rm -f a.txt; cd ..; done`:                       false,
+		`for i in 1 2 3; do echo x > passwd; cd /etc; done`:                     false,
+		`for i in 1 2 3; do echo x > x; cd ..; done`:                            false,
+		`for ((i=0;i<3;i++)); do echo x > x; cd ..; done`:                       false,
+		`while cd ..; do echo x > x; done`:                                      false,
+		`g() { cd ..; }; for i in 1 2 3; do echo x > x; g; done`:                false,
+		`for i in 1 2 3; do cd sub; cat a.txt; cd ..; done; echo x > out.txt`:   true,
+		`for i in 1 2 3; do (cd sub && cat a.txt); done; echo x > out.txt`:      true,
+		`for i in 1 2 3; do pushd sub; cat a.txt; popd; done; echo x > out.txt`: true,
+		`while read -r f; do cd sub && cat a.txt && cd ..; done < file.txt`:     true,
+		`for i in 1 2; do cd sub || exit 1; make; cd - > /dev/null; done`:       true,
+		strings.Repeat("(for i in 1 2; do cd sub; done); ", 60) + "ls":          false, // more than is judged
+		strings.Repeat("(for i in 1 2; do cd sub; done); ", 5) + "ls":           true,
+	} {
+		if j, _ := f.judge(bashArgs{Command: line}); (j.Verdict == gates.Allow) != allowed {
+			t.Errorf("%s: %s %s", line, j.Verdict, j.Decisive.Reason)
+		}
+	}
+}

@@ -21,6 +21,8 @@ import (
 const (
 	maxCommand  = 64 << 10 // bytes of a command
 	maxNesting  = 200      // open brackets
+	maxMoves    = 64       // times that loops are walked again because they change their folder
+	maxRounds   = 3        // rounds of one loop from folders that are known
 	maxDepth    = 12       // shells in shells in shells
 	maxLoops    = 32       // loops in loops whose variables are told apart
 	maxCommands = 4000     // command positions

@@ -48,6 +48,7 @@ type shared struct {
 	uncalled, early []*body  // definitions that are still to be judged with nothing known
 	frames          []*frame // calls that are being judged, the innermost last
 	forks           int      // statements walked for several values
+	moves           int      // loops walked again for their folder
 
 	traps    []trapped
 	volatile map[string]value  // what traps may give a variable at any time
@@ -353,10 +354,12 @@ func (w *walker) ifClause(st *state, x *syntax.IfClause) {
 func (w *walker) loop(st *state, c syntax.Command) {
 	switch x := c.(type) {
 	case *syntax.WhileClause:
+		start := st.cwd
 		w.voidAssigned(st, x.Cond, x.Do)
 		w.stmts(st, x.Cond)
 		body := st.clone()
 		w.stmts(body, x.Do)
+		w.nextRound(start, body, x.Cond, x.Do)
 		st.join(body)
 	case *syntax.ForClause:
 		w.forClause(st, x)
@@ -390,7 +393,35 @@ func (w *walker) forClause(st *state, x *syntax.ForClause) {
 		body.set(l.Name.Value, each)
 	}
 	w.stmts(body, x.Do)
+	next := body.clone()
+	if l, ok := x.Loop.(*syntax.WordIter); ok {
+		next.set(l.Name.Value, each)
+	}
+	w.nextRound(st.cwd, next, x.Do)
+	body.join(next)
 	st.join(body)
+}
+
+// nextRound walks what a loop repeats again as long as a round leaves another
+// folder than it started in, the last time with no folder known.
+func (w *walker) nextRound(start string, st *state, bodies ...[]*syntax.Stmt) {
+	for i := 0; start != "" && st.cwd != start; i++ {
+		if w.common.moves++; w.common.moves > maxMoves {
+			w.code(nil, w.text(bodies[0][0]), "too many loops change their folder", w.pos(bodies[0][0]))
+			st.chdir("", nil)
+			return
+		}
+		if i == maxRounds {
+			st.chdir("", nil)
+		}
+		start = st.cwd
+		for _, list := range bodies {
+			w.stmts(st, list)
+		}
+	}
+	if start == "" {
+		st.chdir("", nil)
+	}
 }
 
 // candidates are the values a loop gives its variable, as far as they are
