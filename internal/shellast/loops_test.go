@@ -115,3 +115,20 @@ func TestLoopsChangeTheirFolder(t *testing.T) {
 		}
 	}
 }
+
+// What a loop changes that nobody noted before it was walked is seen by its
+// next round.
+func TestNextRound(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, command.Default(), strict())
+	for _, c := range []string{
+		"c=ls; while read x; do $c y; trap 'c=$x' DEBUG; done",
+		"c=ls; for i in 1 2; do for j in 1 2; do $c y; trap 'c=$x' DEBUG; done; done",
+	} {
+		if j, _ := f.judge(bashArgs{Command: c}); j.Verdict == gates.Allow {
+			t.Errorf("%s: %s", c, j.Verdict)
+		}
+	}
+	// Loops in loops do not multiply what it costs.
+	f.judge(bashArgs{Command: strings.Repeat("for i in 1 2; do cd sub; trap 'c=$i' DEBUG; ", 60) + "cat f" + strings.Repeat("; done", 60)})
+}

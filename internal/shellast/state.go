@@ -289,12 +289,51 @@ func (s *state) join(o *state) {
 	if s.cwd != o.cwd {
 		s.cwd = ""
 	}
+	if s.old != o.old {
+		s.old = ""
+	}
+	if !slices.Equal(s.dirs, o.dirs) {
+		s.dirs = nil
+	}
 	if s.in.kind != o.in.kind || s.in.text != o.in.text {
 		s.in = input{kind: inputUnknown, text: "<", pos: s.in.pos}
 	}
 	if s.argsKnown != o.argsKnown || !slices.EqualFunc(s.args, o.args, word.equal) {
 		s.args, s.argsKnown = nil, false
 	}
+}
+
+// widen makes a state hold what the variables of another hold as well, and
+// reports whether that was more than it held. Of a variable that does it keeps
+// only what it may hold, so that widening comes to an end.
+func (s *state) widen(o *state) (more bool) {
+	for n, v := range o.vars {
+		was, ok := s.vars[n]
+		if !ok {
+			was = s.get(n, v.text) // HOME is known without an assignment
+		}
+		if was.covers(v) || n == "PWD" || n == "OLDPWD" {
+			continue
+		}
+		s.set(n, was.union(v).perhaps())
+		more = true
+	}
+	if s.argsKnown && (!o.argsKnown || !slices.EqualFunc(s.args, o.args, word.equal)) {
+		s.args, s.argsKnown, more = nil, false, true
+	}
+	return more
+}
+
+// covers reports whether whatever o may be was thought of. What is unknown may
+// be anything.
+func (v value) covers(o value) bool {
+	switch {
+	case !v.known && !v.full:
+		return true
+	case !o.known && !o.full:
+		return false
+	}
+	return !slices.ContainsFunc(o.options(), func(x value) bool { return !slices.ContainsFunc(v.options(), x.equal) })
 }
 
 // either is what is in one of two lists.

@@ -354,13 +354,15 @@ func (w *walker) ifClause(st *state, x *syntax.IfClause) {
 func (w *walker) loop(st *state, c syntax.Command) {
 	switch x := c.(type) {
 	case *syntax.WhileClause:
-		start := st.cwd
 		w.voidAssigned(st, x.Cond, x.Do)
-		w.stmts(st, x.Cond)
-		body := st.clone()
-		w.stmts(body, x.Do)
-		w.nextRound(start, body, x.Cond, x.Do)
-		st.join(body)
+		w.rounds(st, func(st *state) *state {
+			start := st.cwd
+			w.stmts(st, x.Cond)
+			body := st.clone()
+			w.stmts(body, x.Do)
+			w.nextRound(start, body, x.Cond, x.Do)
+			return body
+		})
 	case *syntax.ForClause:
 		w.forClause(st, x)
 	}
@@ -388,18 +390,38 @@ func (w *walker) forClause(st *state, x *syntax.ForClause) {
 		w.arith(st, l.Cond)
 		w.arith(st, l.Post)
 	}
-	body := st.clone()
-	if l, ok := x.Loop.(*syntax.WordIter); ok {
-		body.set(l.Name.Value, each)
+	w.rounds(st, func(st *state) *state {
+		body := st.clone()
+		if l, ok := x.Loop.(*syntax.WordIter); ok {
+			body.set(l.Name.Value, each)
+		}
+		w.stmts(body, x.Do)
+		next := body.clone()
+		if l, ok := x.Loop.(*syntax.WordIter); ok {
+			next.set(l.Name.Value, each)
+		}
+		w.nextRound(st.cwd, next, x.Do)
+		body.join(next)
+		return body
+	})
+}
+
+// rounds walks a loop again when one round leaves a variable as nobody noted
+// before it was walked, such as what a trap assigns. round changes the state to
+// what holds where the loop may end, and returns what the body leaves.
+func (w *walker) rounds(st *state, round func(*state) *state) {
+	for range 2 {
+		more := st.clone()
+		left := round(st)
+		if !more.widen(left) {
+			st.join(left)
+			return
+		}
+		more.cwd, more.old, more.dirs = st.cwd, st.old, st.dirs
+		*st = *more
 	}
-	w.stmts(body, x.Do)
-	next := body.clone()
-	if l, ok := x.Loop.(*syntax.WordIter); ok {
-		next.set(l.Name.Value, each)
-	}
-	w.nextRound(st.cwd, next, x.Do)
-	body.join(next)
-	st.join(body)
+	st.loosenAll()
+	st.join(round(st))
 }
 
 // nextRound walks what a loop repeats again as long as a round leaves another
