@@ -117,15 +117,17 @@ func (a *anchor) greet(setup *stage.Setup) error {
 	if err := a.ctl.SetReadDeadline(time.Now().Add(startLimit)); err != nil {
 		return unavailable("wait for the first process", err)
 	}
-	if err := a.send(setup); err != nil {
-		return unavailable("tell the first process what to build", err)
-	}
+	// One that has failed already is not there to be told, but has said why.
+	unsaid := a.send(setup)
 	buf := make([]byte, 4<<10)
 	// The launcher and the anchor answer each for itself, in any order.
 	for a.pid == 0 || !a.stands {
 		m, fds, err := a.recv(buf)
 		a.made = append(a.made, fds...)
-		if err != nil {
+		switch {
+		case err != nil && unsaid != nil:
+			return unavailable("tell the first process what to build", a.lastWords(unsaid))
+		case err != nil:
 			return unavailable("wait for the first process", a.lastWords(err))
 		}
 		switch m := m.(type) {
