@@ -223,6 +223,8 @@ func (g *Gate) isBlocked(c call.Command) string {
 	switch {
 	case strings.HasPrefix(n, "mkfs.") && !g.blocked[n]:
 		key = "mkfs"
+	case n == "telinit":
+		key = "init"
 	case n == "nc.traditional" || n == "nc.openbsd":
 		key = "nc"
 	}
@@ -241,7 +243,10 @@ func harmful(n string, args []string) bool {
 		case "init":
 			return a == "0" || a == "6"
 		case "systemctl":
-			return a == "poweroff" || a == "reboot" || a == "halt"
+			if unit, ok := strings.CutSuffix(a, ".target"); ok && slices.ContainsFunc(args, func(v string) bool { return v == "start" || v == "isolate" }) {
+				a = unit
+			}
+			return a == "poweroff" || a == "reboot" || a == "halt" || a == "kexec"
 		default:
 			a = strings.ToLower(a)
 			return strings.HasPrefix(a, "if=") || strings.HasPrefix(a, "of=")

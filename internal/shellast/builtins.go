@@ -21,9 +21,9 @@ func builtins() map[string]handler {
 		"let": letWords, "export": exportWords, "declare": exportWords, "typeset": exportWords,
 		"local": exportWords, "readonly": exportWords, "hash": hashPath, "complete": complete, "compgen": complete,
 		"test": testWords, "[": testWords, "kill": kill, "pkill": signal, "killall": signal,
-		"getopts": getopts, "wait": waitNames,
+		"getopts": getopts, "wait": waitNames, "fc": fix,
 		":": ignore, "true": ignore, "false": ignore, "exit": exit, "return": leave, "break": ignore, "continue": ignore,
-		"pwd": ignore, "type": ignore, "which": ignore, "whereis": ignore, "man": ignore, "help": ignore, "umask": ignore,
+		"pwd": ignore, "type": ignore, "which": ignore, "whereis": ignore, "help": ignore, "umask": ignore,
 		"ulimit": ignore, "jobs": ignore, "fg": ignore, "bg": ignore, "disown": ignore, "times": ignore, "shopt": shopt,
 		"unalias": ignore, "enable": ignore, "dirs": ignore, "history": ignore, "logname": ignore, "seq": ignore,
 		"basename": ignore, "dirname": ignore, "expr": ignore, "sleep": ignore, "yes": ignore, "hostname": ignore,
@@ -46,6 +46,14 @@ func exit(w *walker, st *state, _ *cmd) output {
 func leave(w *walker, st *state, _ *cmd) output {
 	if w.frame != nil {
 		w.frame.leave(st)
+	}
+	return output{}
+}
+
+// fix judges fc, which runs again what the history holds.
+func fix(w *walker, _ *state, c *cmd) output {
+	if !newGrammar("-e posix").split(c.args).has("-l") {
+		w.code(nil, argText("fc", c.args), "fc runs what the history holds", c.pos)
 	}
 	return output{}
 }
@@ -76,6 +84,9 @@ func (w *walker) cdTo(st *state, c *cmd, x word, physical func(string) string) {
 		return
 	}
 	w.path(st, c, x, roleTest)
+	if isFile(w.resolveAt(st.cwd, t, true).Path) {
+		return // bash goes nowhere
+	}
 	st.chdir(t, physical)
 }
 
@@ -86,6 +97,8 @@ func chdir(w *walker, st *state, c *cmd) output {
 		physical = func(to string) string { return w.a.r.Resolve("/", to, true).Path }
 	}
 	switch {
+	case len(p.rest) > 1, slices.ContainsFunc(p.opts, func(o option) bool { return !strings.Contains("-L -P -e -@", o.name) }):
+		return output{} // bash goes nowhere
 	case len(p.rest) == 0:
 		home := st.get("HOME", w.a.r.Home())
 		if home.known {
@@ -107,7 +120,13 @@ func chdir(w *walker, st *state, c *cmd) output {
 
 func pushd(w *walker, st *state, c *cmd) output {
 	p := newGrammar("posix").split(c.args)
-	if len(p.rest) == 0 || strings.HasPrefix(p.rest[0].text(), "+") {
+	if p.has("-n") {
+		if len(p.rest) > 0 {
+			st.dirs = append(st.dirs, "") // it does not go there
+		}
+		return output{}
+	}
+	if len(p.opts) > 0 || len(p.rest) == 0 || strings.HasPrefix(p.rest[0].text(), "+") {
 		top := ""
 		if n := len(st.dirs); n > 0 && len(p.rest) == 0 {
 			top, st.dirs[n-1] = st.dirs[n-1], st.cwd
@@ -122,6 +141,10 @@ func pushd(w *walker, st *state, c *cmd) output {
 
 func popd(_ *walker, st *state, c *cmd) output {
 	to := ""
+	if n := len(st.dirs); len(c.args) > 0 && c.args[0].is("-n") {
+		st.dirs = st.dirs[:max(n-1, 0)]
+		return output{}
+	}
 	if n := len(st.dirs); n > 0 && len(c.args) == 0 {
 		to, st.dirs = st.dirs[n-1], st.dirs[:n-1]
 	}
@@ -130,9 +153,12 @@ func popd(_ *walker, st *state, c *cmd) output {
 }
 
 // set takes new positional parameters.
-func set(_ *walker, st *state, c *cmd) output {
+func set(w *walker, st *state, c *cmd) output {
 	for i, a := range c.args {
 		pre := a.prefix()
+		if !strings.HasPrefix(pre, "--") && strings.HasPrefix(pre, "-") && strings.Contains(pre, "H") || a.is("histexpand") && i > 0 && c.args[i-1].is("-o") {
+			w.code(nil, argText("set", c.args), "history expansion makes new commands of old ones", c.pos)
+		}
 		switch {
 		case a.is("--"):
 			setArgs(st, c.args[i+1:])
@@ -290,6 +316,9 @@ func unsetNames(w *walker, st *state, c *cmd) output {
 		if n := a.text(); isName(n) {
 			delete(w.funcs, n)
 			w.common.uncover(n, w.frame)
+		}
+		if a.is("HOME") {
+			st.set("HOME", literal(w.a.r.Home())) // ~ is what the system has
 		}
 	}
 	return output{}

@@ -168,6 +168,17 @@ func (w *walker) gitEnviron(st *state, c *cmd) {
 	}
 }
 
+// gitVariable judges the configuration in GIT_CONFIG_PARAMETERS.
+func (w *walker) gitVariable(st *state, x word) {
+	words, ok := splitString(x)
+	if !ok {
+		w.code(x.cons, x.src, "the git configuration is not known before it runs", x.pos)
+	}
+	for _, v := range words {
+		w.gitConfig(st, v, nil)
+	}
+}
+
 // gitConfigEnv judges --config-env=KEY=VARIABLE.
 func (w *walker) gitConfigEnv(st *state, x word) {
 	i := strings.LastIndexByte(x.text(), '=')

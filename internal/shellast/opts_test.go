@@ -70,7 +70,12 @@ func TestSpecsNameEachOptionOnce(t *testing.T) {
 			check(names, r.opts)
 		}
 	}
-	for name, r := range wrapperRows() {
-		check(name, r.spec)
+	for _, rows := range []map[string]wrapper{wrapperRows(), runnerRows()} {
+		for name, r := range rows {
+			check(name, r.spec)
+		}
+	}
+	for names, r := range carrierRows() {
+		check(names, r.spec)
 	}
 }

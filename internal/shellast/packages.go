@@ -1,6 +1,9 @@
 package shellast
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // npx judges npx -c and npm exec -c.
 func npx(w *walker, st *state, c *cmd) output {
@@ -8,7 +11,7 @@ func npx(w *walker, st *state, c *cmd) output {
 	if c.name == "npm" || c.name == "pnpm" {
 		verb, rest := w.npmVerb(c)
 		switch {
-		case verb.is("exec", "x"):
+		case verb.is("exec", "x", "dlx"):
 			args = rest
 		case verb.is("run", "run-script", "test", "t", "start", "stop", "ls", "list", "outdated", "audit", "view", "info", "explain", "why", "bin", "root", "pkg", "config", "version", "help"):
 			w.npmReads(st, c)
@@ -25,6 +28,10 @@ func npx(w *walker, st *state, c *cmd) output {
 	if len(p.values("-c", "--call")) == 0 && len(p.rest) > 0 {
 		if len(p.rest[0].cons) > 0 && !p.rest[0].known() {
 			w.code(p.rest[0].cons, p.rest[0].src, "the program word is not known before it runs", p.rest[0].pos)
+		}
+		if name := p.rest[0]; name.known() && !strings.Contains(name.text(), "/") {
+			name, _, _ := strings.Cut(name.text(), "@")
+			return w.run(st.clone(), append([]word{plain(name, p.rest[0].pos)}, p.rest[1:]...), c.name)
 		}
 		w.guessAll(st, c, p.rest[1:])
 	}

@@ -229,7 +229,7 @@ func (w *walker) resolvePath(st *state, c *cmd, x word, text string, r role) (ca
 			return call.Path{}, false
 		}
 	}
-	p := w.a.r.Resolve(st.cwd, dotted(text), r.follows() || strings.HasSuffix(text, "/"))
+	p := w.resolveAt(st.cwd, dotted(text), r.follows() || strings.HasSuffix(text, "/"))
 	if p.Path == "" {
 		return call.Path{}, false
 	}
@@ -376,6 +376,77 @@ func (w *walker) into(st *state, c *cmd, dest word, sources []word, r role, isDi
 	}
 }
 
+// leadTo notes that the names a command makes lead to its sources: a link to
+// what it names, a copy to what it was made of.
+func (w *walker) leadTo(st *state, names map[string]string, dest word, sources []word, relative bool) map[string]string {
+	text, whole, ok := fixed(dest)
+	if !ok || !whole || st.cwd == "" || len(sources)+len(names) > maxCandidates {
+		return names
+	}
+	at := absolute(st.cwd, text)
+	isDir := strings.HasSuffix(text, "/") || len(sources) > 1 || isFolder(w.resolveAt("/", at, true).Path)
+	for _, s := range sources {
+		from, whole, ok := fixed(s)
+		if !ok || !whole {
+			continue
+		}
+		name, base := at, st.cwd
+		if isDir {
+			name = cleanJoin(at, path.Base(from))
+		}
+		if relative {
+			base = path.Dir(name) // a symbolic link is read from where it lies
+		}
+		if from = absolute(base, from); from == name {
+			continue
+		}
+		if names == nil {
+			names = map[string]string{}
+		}
+		names[name] = from
+	}
+	return names
+}
+
+func absolute(dir, text string) string {
+	if strings.HasPrefix(text, "/") {
+		return path.Clean(text)
+	}
+	return cleanJoin(dir, text)
+}
+
+// linked follows the links that this command made before.
+func (w *walker) linked(cwd, text string, follow bool) string {
+	if len(w.common.links) == 0 || cwd == "" && !strings.HasPrefix(text, "/") {
+		return text
+	}
+	at := absolute(cwd, text)
+	for range 8 {
+		next := at
+		for name, to := range w.common.links {
+			if rest, ok := strings.CutPrefix(at, name); ok && (rest == "" && follow || strings.HasPrefix(rest, "/")) {
+				next = path.Clean(to + rest)
+				break
+			}
+		}
+		if next == at {
+			break
+		}
+		at, text = next, next
+	}
+	return text
+}
+
+// resolveAt resolves a path on disk, and through the links this command made.
+func (w *walker) resolveAt(cwd, text string, follow bool) call.Path {
+	return w.a.r.Resolve(cwd, w.linked(cwd, text, follow), follow)
+}
+
+func isFile(p string) bool {
+	info, err := os.Stat(p)
+	return err == nil && !info.IsDir()
+}
+
 func isFolder(p string) bool {
 	info, err := os.Stat(p)
 	return err == nil && info.IsDir()
@@ -401,6 +472,10 @@ func (w *walker) guessAs(st *state, c *cmd, x word, r role) {
 		w.open(c, x, roleGuess)
 	}
 	if strings.Contains(x.text(), "://") || pre == "" || strings.ContainsAny(pre, "\n") {
+		return
+	}
+	if strings.HasPrefix(pre, "@/") || strings.HasPrefix(pre, "@.") {
+		w.guessAs(st, c, x.cut(1), r) // a file of arguments, or one to send
 		return
 	}
 	src := strings.TrimLeft(x.src, `"'`)

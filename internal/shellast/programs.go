@@ -24,6 +24,9 @@ func programs() map[string]handler {
 		"psql": sqlClient, "mysql": sqlClient, "mariadb": sqlClient, "sqlite3": sqlClient, "duckdb": sqlClient,
 		"sqlcmd": sqlClient, "clickhouse-client": sqlClient, "clickhouse": sqlClient,
 		"init": ignore, "telinit": ignore, "deno": deno,
+		"tmux": multiplexer, "screen": screen, "gdb": debugger, "lldb": debugger, "crontab": crontab, "socat": socat,
+		"setarch": setarch, "bwrap": bubble, "ip": ipTool, "sg": group, "capsh": capsh, "cmake": cmake, "expect": expect, "ed": lineEditor, "red": lineEditor,
+		"dotenv": dotenv, "apt": packageManager, "apt-get": packageManager, "aptitude": packageManager, "rush": parallel,
 	}
 	for _, n := range []string{"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "ugrep"} {
 		m[n] = grep
@@ -31,7 +34,7 @@ func programs() map[string]handler {
 	for _, n := range []string{"gzip", "bzip2", "xz", "zstd", "lz4", "pigz", "pbzip2", "lzma", "compress", "brotli", "gunzip", "bunzip2", "unxz", "unzstd", "unlzma", "uncompress"} {
 		m[n] = compress
 	}
-	for _, n := range []string{"python", "python2", "python3", "node", "nodejs", "perl", "ruby", "php", "lua", "luajit", "rscript", "bun", "pypy3", "tclsh", "osascript"} {
+	for _, n := range interpreters() {
 		m[n] = interpreter
 	}
 	for _, v := range []string{"8", "9", "10", "11", "12", "13", "14", "15"} {
@@ -108,7 +111,7 @@ func (w *walker) destroys(st *state, text string, whole, force bool, x word) str
 		return ""
 	}
 	text = through(text, whole)
-	p := w.a.r.Resolve(st.cwd, dotted(text), strings.HasSuffix(text, "/"))
+	p := w.resolveAt(st.cwd, dotted(text), strings.HasSuffix(text, "/"))
 	switch {
 	case p.Path == "" || p.Place == call.PlaceUnknown:
 		return ""
@@ -179,6 +182,9 @@ func transfer(w *walker, st *state, c *cmd, from, to role) output {
 	}
 	for _, d := range dest {
 		w.into(st, c, d, sources, to, isDir)
+		if from == roleRead {
+			w.common.copies = w.leadTo(st, w.common.copies, d, sources, false)
+		}
 	}
 	return output{}
 }
@@ -224,6 +230,10 @@ func link(w *walker, st *state, c *cmd) output {
 	}
 	for _, d := range dest {
 		w.into(st, c, d, targets, roleLink, false)
+		w.common.links = w.leadTo(st, w.common.links, d, targets, symbolic)
+	}
+	if len(dest) == 0 && len(targets) == 1 {
+		w.common.links = w.leadTo(st, w.common.links, plain(".", c.pos), targets, symbolic)
 	}
 	return output{}
 }
@@ -311,7 +321,7 @@ func list(w *walker, st *state, c *cmd) output {
 
 // grep reads files; with -r folders, and the current one unasked.
 func grep(w *walker, st *state, c *cmd) output {
-	g := newGrammar("-e --regexp -f=r --file=r -A -B -C -m --after-context --before-context --context --max-count --include --exclude --exclude-dir --exclude-from=r --color --colour --label -d -D --directories --devices --binary-files -g --glob --iglob -t --type -T --type-not -j --threads --sort -M --max-columns --max-depth -r=- --replace --ignore-file=r --pre")
+	g := newGrammar("-e --regexp -f=r --file=r -A -B -C -m --after-context --before-context --context --max-count --include --exclude --exclude-dir --exclude-from=r --color --colour --label -d -D --directories --devices --binary-files -g --glob --iglob -t --type -T --type-not -j --threads --sort -M --max-columns --max-depth -r=- --replace --ignore-file=r --pre --hostname-bin --pager")
 	r := roleRead
 	switch c.name {
 	case "rg", "ag", "ack", "ugrep":
@@ -322,8 +332,11 @@ func grep(w *walker, st *state, c *cmd) output {
 	piped := r == roleReadAll && (st.in.kind == inputUnknown || st.in.kind == inputText)
 	p := g.split(c.args)
 	w.optionPaths(st, c, g, p)
-	for _, v := range p.values("--pre") {
+	for _, v := range p.values("--pre", "--hostname-bin") {
 		w.run(st.clone(), []word{v}, c.name+" --pre")
+	}
+	for _, v := range p.values("--pager") {
+		w.program(st.clone(), v, c.name+" --pager")
 	}
 	rest := p.rest
 	if !p.has("-e", "--regexp", "-f", "--file", "--files", "--type-list") && len(rest) > 0 {
@@ -413,6 +426,11 @@ func sshKeygen(w *walker, st *state, c *cmd) output {
 	return output{}
 }
 
+// interpreters are the programs that take a program as text or as a file.
+func interpreters() []string {
+	return []string{"python", "python2", "python3", "node", "nodejs", "perl", "ruby", "php", "lua", "luajit", "rscript", "bun", "pypy3", "tclsh", "osascript", "pwsh", "powershell", "nu", "elvish", "xonsh"}
+}
+
 // interpreterRow says which options of an interpreter take a value, and which
 // of them a program text.
 type interpreterRow struct {
@@ -421,7 +439,10 @@ type interpreterRow struct {
 }
 
 func interpreterRows(name string) interpreterRow {
-	switch name {
+	if strings.HasPrefix(name, "python") || strings.HasPrefix(name, "pypy") {
+		name = ""
+	}
+	switch withoutVersion(name) {
 	case "node", "nodejs", "bun":
 		return interpreterRow{
 			"posix single -pe -e --eval -p --print -r=g --require=g --import --loader --input-type --conditions -C --env-file=r",
@@ -435,6 +456,8 @@ func interpreterRows(name string) interpreterRow {
 		return interpreterRow{"posix -r -f=r -d -c=r -B -R -E", []string{"-r", "-B", "-R", "-E"}}
 	case "lua", "luajit", "rscript", "osascript", "tclsh":
 		return interpreterRow{"posix -e -l", []string{"-e"}}
+	case "pwsh", "powershell":
+		return interpreterRow{"posix single -c -Command -command -f=r -File=r -file=r", []string{"-c", "-Command", "-command"}}
 	}
 	return interpreterRow{"posix -c -m -W -X -Q --check-hash-based-pycs", []string{"-c"}}
 }

@@ -212,7 +212,7 @@ func (w *walker) array(st *state, a *syntax.Assign) {
 func (w *walker) codeVar(st *state, name string, x word) {
 	switch name {
 	case "PROMPT_COMMAND", "BASH_ALIASES", "GIT_SSH_COMMAND", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR",
-		"GIT_EXTERNAL_DIFF", "GIT_PROXY_COMMAND", "PAGER", "EDITOR", "VISUAL", "MANPAGER", "LESSOPEN", "SHELL", "BROWSER", "RSYNC_RSH":
+		"GIT_EXTERNAL_DIFF", "GIT_PROXY_COMMAND", "PAGER", "EDITOR", "VISUAL", "MANPAGER", "LESSOPEN", "LESSCLOSE", "SHELL", "BROWSER", "RSYNC_RSH", "FCEDIT":
 		if !x.known() && len(x.cons) == 0 || x.known() && strings.TrimSpace(x.text()) == "" {
 			return
 		}
@@ -237,6 +237,14 @@ func (w *walker) shellVar(st *state, name string, x word) {
 		if x.known() {
 			w.again(st.clone(), x.text(), x.pos, true)
 		}
+	case "CC", "CXX", "CPP", "LD", "AS", "AR", "FC", "CARGO", "RUSTC", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTDOC":
+		if x.known() {
+			w.commandLine(st, &cmd{name: name, pos: x.pos}, x)
+		}
+	case "GOFLAGS":
+		w.goVariable(st, x)
+	case "GIT_CONFIG_PARAMETERS":
+		w.gitVariable(st, x)
 	case "TAR_OPTIONS":
 		w.tarVariable(st, x)
 	case "BASHOPTS":
@@ -245,6 +253,19 @@ func (w *walker) shellVar(st *state, name string, x word) {
 		if !w.startup(st, x, name) && x.known() {
 			w.again(st.clone(), x.text(), x.pos, true)
 		}
+	default:
+		w.patternVar(st, name, x)
+	}
+}
+
+// patternVar judges the variables of a family: functions that bash takes from
+// its environment, and the programs cargo runs for a target.
+func (w *walker) patternVar(st *state, name string, x word) {
+	switch {
+	case strings.HasPrefix(name, "BASH_FUNC_"):
+		w.program(st.clone(), prefixed("f ", x), name)
+	case x.known() && strings.HasPrefix(name, "CARGO_TARGET_") && (strings.HasSuffix(name, "_RUNNER") || strings.HasSuffix(name, "_LINKER")):
+		w.commandLine(st, &cmd{name: name, pos: x.pos}, x)
 	}
 }
 
@@ -432,12 +453,26 @@ func (w *walker) run(st *state, words []word, via string) output {
 		w.aliased(st, c)
 	}
 	if !c.own {
-		if h, ok := w.a.tab().handlers[c.name]; ok {
-			return h(w, st, c)
+		if h, ok := w.a.tab().handler(c.name); ok {
+			return w.handle(h, st, c)
 		}
 	}
 	w.tableOperands(st, c)
 	return output{}
+}
+
+// handle runs a handler. A program on disk changes nothing in the shell, and
+// where a function has the name of a builtin nobody knows which of them ran.
+func (w *walker) handle(h handler, st *state, c *cmd) output {
+	if strings.Contains(c.word.text(), "/") {
+		return h(w, st.clone(), c)
+	}
+	cwd := st.cwd
+	out := h(w, st, c)
+	if st.cwd != cwd && w.funcs[c.word.text()] {
+		st.chdir("", nil)
+	}
+	return out
 }
 
 // variantPrograms judges what an unknown command word may be, among others.
@@ -505,6 +540,15 @@ func (w *walker) realName(st *state, c *cmd, text string) string {
 	if st.cwd == "" && !strings.HasPrefix(text, "/") {
 		return text
 	}
+	if from, ok := w.common.copies[cleanJoin(st.cwd, text)]; ok && w.a.tab().watched[baseName(from)] {
+		return from
+	}
+	if to := w.linked(st.cwd, text, true); to != text {
+		text = to
+		if w.a.tab().watched[baseName(text)] {
+			return text
+		}
+	}
 	real := w.a.r.Resolve(st.cwd, text, true)
 	if real.Inside {
 		c.own = true
@@ -528,7 +572,7 @@ func (w *walker) programPath(st *state, text string) string {
 	if st.cwd == "" && !strings.HasPrefix(text, "/") {
 		return ""
 	}
-	return w.a.r.Resolve(st.cwd, text, true).Path
+	return w.resolveAt(st.cwd, text, true).Path
 }
 
 // baseName is the name a program is known by: no directory, lower case, no

@@ -629,10 +629,16 @@ func splitFile(w *walker, st *state, c *cmd) output {
 }
 
 func makeTool(w *walker, st *state, c *cmd) output {
-	g := newGrammar("-C=r --directory=r -f=r --file=r --makefile=r -I=r --include-dir=r -o --old-file -W --what-if --eval")
+	g := newGrammar("-C=r --directory=r -f=r --file=r --makefile=r -I=r --include-dir=r -o --old-file -W --what-if -E --eval")
 	p := g.split(c.args)
 	w.optionPaths(st, c, g, p)
-	for _, v := range p.values("--eval") {
+	for _, v := range p.values("-f", "--file", "--makefile") {
+		if t, ok := w.programFile(st, c, v); ok {
+			w.makeText(st, t)
+		}
+	}
+	for _, v := range p.values("-E", "--eval") {
+		w.makeText(st, v)
 		if strings.Contains(v.text(), "$(shell") || !v.known() {
 			w.code(v.cons, v.src, "make runs text that cannot be judged", v.pos)
 		}
@@ -647,9 +653,75 @@ func makeTool(w *walker, st *state, c *cmd) output {
 		if name == "SHELL" {
 			w.program(st.clone(), v, "make SHELL=")
 		}
+		w.makeText(st, v)
 		w.codeVar(st, name, v)
 	}
 	return output{}
+}
+
+// makeText judges the recipes of a makefile, and what $(shell …) runs.
+func (w *walker) makeText(st *state, v word) {
+	if !v.known() {
+		return
+	}
+	for line := range strings.Lines(v.text()) {
+		line = strings.TrimSuffix(line, "\n")
+		recipe, ok := strings.CutPrefix(line, "\t")
+		if rule, rest, inline := strings.Cut(line, ";"); !ok && inline && strings.Contains(rule, ":") {
+			recipe, ok = rest, true
+		}
+		if _, text, runs := strings.Cut(line, "$(shell "); runs {
+			w.program(st.clone(), makeWord(text[:closing(text)], v.pos), "make")
+		}
+		if ok {
+			w.program(st.clone(), makeWord(strings.TrimLeft(recipe, "@+- \t"), v.pos), "make")
+		}
+	}
+}
+
+// makeWord is text that make expands: "$$" is a dollar for the shell, and what
+// else starts with a dollar is not known.
+func makeWord(text string, pos call.Pos) word {
+	out := word{pos: pos, src: text, slot: true}
+	for text != "" {
+		before, rest, ok := strings.Cut(text, "$")
+		if before != "" {
+			out.segs = append(out.segs, seg{text: before, known: true, quoted: true})
+		}
+		if !ok {
+			break
+		}
+		switch {
+		case strings.HasPrefix(rest, "$"):
+			out.segs = append(out.segs, seg{text: "$", known: true, quoted: true})
+			text = rest[1:]
+			continue
+		case strings.HasPrefix(rest, "(") || strings.HasPrefix(rest, "{"):
+			rest = rest[1:]
+			rest = rest[min(closing(rest)+1, len(rest)):]
+		case rest != "":
+			rest = rest[1:]
+		}
+		out.segs = append(out.segs, seg{text: slotText, quoted: true})
+		text = rest
+	}
+	return out
+}
+
+// closing is where the bracket that is open at the start of a text closes.
+func closing(text string) int {
+	depth := 1
+	for i, ch := range text {
+		switch ch {
+		case '(', '{':
+			depth++
+		case ')', '}':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(text)
 }
 
 // goTool judges the programs the go command is told to run, and its outputs.
@@ -666,6 +738,14 @@ func goTool(w *walker, st *state, c *cmd) output {
 	return output{}
 }
 
+// goVariable judges the options that GOFLAGS adds to the go command.
+func (w *walker) goVariable(st *state, x word) {
+	words, _ := splitString(x)
+	for _, v := range newGrammar("single -exec -toolexec -vettool").split(words).values("-exec", "-toolexec", "-vettool") {
+		w.program(st.clone(), v, "GOFLAGS")
+	}
+}
+
 // sqlClient looks for statements that destroy, in its words and its input.
 func sqlClient(w *walker, st *state, c *cmd) output {
 	for _, a := range c.args {
@@ -675,6 +755,7 @@ func sqlClient(w *walker, st *state, c *cmd) output {
 	if len(st.in.word.segs) > 0 {
 		w.sql(c, st.in.word.text(), "the input of "+c.name, c.pos)
 	}
+	w.clientCommands(st, c)
 	g := newGrammar("-f=r --file=r -o=w --output=w -L=w --log-file=w -i=r -d -h -p -U -c -e -u -D -P -S -Q -q --command --execute --host --user --port --password --dbname --query -init=r -cmd -separator single")
 	if c.name != "psql" && c.name != "sqlcmd" {
 		g = g.without("-f", "-o", "-L", "-i", "-p", "-c", "-q")
@@ -685,6 +766,52 @@ func sqlClient(w *walker, st *state, c *cmd) output {
 		w.path(st, c, p.rest[0], roleRead)
 	}
 	return output{}
+}
+
+// clientCommands judges the commands of a client that leave it for a shell.
+func (w *walker) clientCommands(st *state, c *cmd) {
+	texts := inputLines(st.in)
+	for _, a := range c.args {
+		if v, ok := strings.CutPrefix(a.prefix(), "--pager="); ok {
+			w.program(st.clone(), a.cut(len(a.prefix())-len(v)), c.name)
+		}
+		for line := range strings.Lines(a.text()) {
+			texts = append(texts, plain(strings.TrimSpace(line), a.pos))
+		}
+	}
+	for _, v := range texts {
+		if text, ok := clientCommand(c.name, v.text()); ok {
+			w.program(st.clone(), plain(text, v.pos), c.name)
+		}
+	}
+}
+
+// clientCommand is the text that a line makes a client give to a shell.
+func clientCommand(client, line string) (text string, ok bool) {
+	name, arg, _ := strings.Cut(line, " ")
+	arg = strings.TrimSpace(arg)
+	switch {
+	case client == "sqlite3" || client == "duckdb":
+		arg = strings.Trim(arg, `"' `)
+		if len(name) > 2 && (strings.HasPrefix(".shell", name) || strings.HasPrefix(".system", name)) {
+			return arg, true
+		}
+		text, ok = strings.CutPrefix(arg, "|")
+		return text, ok && name[0] == '.'
+	case name == "system":
+		return arg, true
+	case strings.HasPrefix(name, `\`) && strings.HasPrefix(arg, "|"):
+		return arg[1:], true
+	}
+	if _, text, ok = strings.Cut(line, `\!`); ok {
+		return text, true
+	}
+	low := strings.ToLower(line)
+	if i := strings.Index(low, " program '"); i >= 0 && strings.Contains(low[:i], "copy") {
+		text, _, ok = strings.Cut(line[i+len(" program '"):], "'")
+		return text, ok
+	}
+	return "", false
 }
 
 // withoutComments takes the comments out of a statement.

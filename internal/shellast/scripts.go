@@ -167,7 +167,10 @@ func (a *awkCode) at(i int) {
 			a.command(i - 1)
 			return
 		}
-		a.command(i + 1)
+		sub := *a
+		sub.st = a.st.clone()
+		sub.st.in = input{kind: inputUnknown, text: a.v.src, pos: a.v.pos}
+		sub.command(i + 1)
 	case ">", ">>":
 		if a.token(i+1).literal && a.printing(i) {
 			a.w.path(a.st, a.c, plain(a.token(i+1).text, a.v.pos), roleRedirect)

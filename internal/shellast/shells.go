@@ -7,7 +7,10 @@ import (
 )
 
 func shellNames() []string {
-	return []string{"bash", "sh", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "csh", "tcsh"}
+	return []string{
+		"bash", "sh", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "csh", "tcsh",
+		"yash", "posh", "lksh", "oksh", "loksh", "osh", "hush", "rksh", "rzsh", "ksh93", "ksh2020", "pdksh", "bash-static", "zsh-static", "mksh-static",
+	}
 }
 
 // shell judges a shell that is given text, a script or its standard input.

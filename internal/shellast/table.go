@@ -2,6 +2,7 @@ package shellast
 
 import (
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -65,6 +66,8 @@ func writingRows() map[string]row {
 		"rmdir unlink":      {opts: "", operands: "d*"},
 		"shred":             {opts: "-n --iterations -s --size --random-source=r", operands: "w*"},
 		"setfacl":           {opts: "-m -x -M=r -X=r", operands: "o*"},
+		"strip":             {opts: "-o=w -F --target -K -N -R -I -O", operands: "w*"},
+		"objcopy":           {opts: "-F --target -I -O -B -j -R -K -N -L -G -W --add-section=- --only-section", operands: "r w"},
 		"chattr":            {opts: "-p -v", operands: "- o*"},
 		"csplit":            {opts: "-b -f=w -n --prefix=w --suffix-format --digits", operands: "r -*"},
 		"patch":             {opts: "-p --strip -i=r --input=r -o=w --output=w -d=i --directory=i -r=w --reject-file=w -B -D -F -V -Y -z", operands: "w r"},
@@ -197,14 +200,53 @@ type tables struct {
 	handlers map[string]handler
 	rows     map[string]tableEntry
 	watched  map[string]bool // names a link must not hide
+
+	versioned map[string]bool // names that are also found with a version behind them
+}
+
+// handler finds the one for a name, which may end in a version or be that of a
+// program loader.
+func (t *tables) handler(name string) (handler, bool) {
+	if h, ok := t.handlers[name]; ok {
+		return h, true
+	}
+	switch arch, isQemu := strings.CutPrefix(name, "qemu-"); {
+	case strings.HasPrefix(name, "ld-") && strings.Contains(name, ".so"):
+		name = "ld.so"
+	case isQemu && !strings.HasPrefix(arch, "system-") && strings.ContainsAny(arch, "36") || arch == "arm" || arch == "arm-static":
+		name = "qemu-user"
+	default:
+		name = withoutVersion(name)
+		if !t.versioned[name] {
+			return nil, false
+		}
+	}
+	h, ok := t.handlers[name]
+	return h, ok
+}
+
+// withoutVersion takes a version off the name of a program: bash5, lua5.4.
+func withoutVersion(name string) string {
+	return strings.TrimRight(name, "0123456789.-")
 }
 
 func newTables() *tables {
-	t := &tables{handlers: map[string]handler{}, rows: compileRows(), watched: map[string]bool{}}
-	for n, r := range wrapperRows() {
+	t := &tables{handlers: map[string]handler{}, rows: compileRows(), watched: map[string]bool{}, versioned: map[string]bool{}}
+	for _, n := range slices.Concat(shellNames(), interpreters()) {
+		t.versioned[n] = true
+	}
+	wrappers := wrapperRows()
+	maps.Copy(wrappers, runnerRows())
+	for n, r := range wrappers {
 		t.handlers[n] = r.unwrap(n)
 	}
 	maps.Copy(t.handlers, builtins())
+	for names, r := range carrierRows() {
+		h := r.carry()
+		for n := range strings.FieldsSeq(names) {
+			t.handlers[n] = h
+		}
+	}
 	maps.Copy(t.handlers, programs())
 	for _, n := range shellNames() {
 		t.handlers[n] = shell

@@ -61,6 +61,9 @@ type shared struct {
 	readonly map[string]bool // names that no assignment changes
 	integers map[string]bool // names whose assignments are arithmetic
 
+	links  map[string]string // names that this command makes lead elsewhere
+	copies map[string]string // files that this command makes of others
+
 	lastpipe bool // the last stage of a pipe may run in the shell itself
 }
 
@@ -533,6 +536,7 @@ func (w *walker) timed(st *state, x *syntax.TimeClause) output {
 func (w *walker) coproc(st *state, x *syntax.CoprocClause) {
 	w = w.alsoRuns()
 	sub := st.clone()
+	sub.in = input{kind: inputUnknown, text: w.text(x), pos: w.pos(x)} // the shell writes to it
 	first := x.Stmt.Cmd
 	for {
 		b, ok := first.(*syntax.BinaryCmd)

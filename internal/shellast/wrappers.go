@@ -12,7 +12,8 @@ type wrapper struct {
 	spec string // its options with a value, see newGrammar
 	skip int    // operands before the command
 	none string // options with which nothing is run
-	sub  string // the subcommand that runs something: "uv run"
+	sub  string // the subcommands that run something: "uv run"
+	pipe string // options whose value names a program behind "|" or "!"
 	lock string // role letter of the skipped operand, "" = no path
 }
 
@@ -34,8 +35,8 @@ func wrapperRows() map[string]wrapper {
 		"setpriv":          {spec: "--ambient-caps --inh-caps --bounding-set --ruid --euid --rgid --egid --reuid --regid --groups --securebits --pdeathsig --ptracer --selinux-label --apparmor-profile --landlock-access --landlock-rule --seccomp-filter"},
 		"chrt":             {spec: "-T --sched-runtime -P --sched-period -D --sched-deadline -p --pid", skip: 1, none: "-p --pid -m --max"},
 		"taskset":          {spec: "-p --pid", skip: 1, none: "-p --pid"},
-		"strace":           {spec: "-a -b -e -E -I -o=w --output=w -O -p -P -s -S -u -U -X --attach --env --trace --signal --string-limit --user"},
-		"ltrace":           {spec: "-a -A -D -e -F -l -n -o=w --output=w -p -s -u -w -x -X"},
+		"strace":           {pipe: "-o --output", spec: "-a -b -e -E -I -o=w --output=w -O -p -P -s -S -u -U -X --attach --env --trace --signal --string-limit --user"},
+		"ltrace":           {pipe: "-o --output", spec: "-a -A -D -e -F -l -n -o=w --output=w -p -s -u -w -x -X"},
 		"unbuffer":         {},
 		"xvfb-run":         {spec: "-n --server-num -e=w --error-file=w -f=w --auth-file=w -p --xauth-protocol -s --server-args -w --wait"},
 		"systemd-run":      {spec: "-p --property -u --unit -M --machine -H --host -E --setenv --working-directory --slice --uid --gid --nice --description --service-type --on-active --on-boot --on-startup --on-unit-active --on-unit-inactive --on-calendar --timer-property --path-property --socket-property"},
@@ -54,8 +55,12 @@ func wrapperRows() map[string]wrapper {
 		"torsocks":         {spec: "-u -p -a -P"},
 		"torify":           {},
 		"firejail":         {},
-		"setarch":          {skip: 1},
 		"linux32":          {},
+		"ld.so":            {spec: "--library-path --preload --audit --argv0 --inhibit-rpath --glibc-hwcaps-prepend --glibc-hwcaps-mask", none: "--list --verify --help --version --list-tunables --list-diagnostics"},
+		"qemu-user":        {spec: "single -L -E -U -0 -cpu -g -s -R -B -r -D -d -p -seed"},
+		"i386":             {},
+		"x86_64":           {},
+		"uname26":          {},
 		"linux64":          {},
 		"choom":            {spec: "-n --adjust -p --pid", none: "-p --pid"},
 		"cgexec":           {spec: "-g"},
@@ -67,25 +72,60 @@ func wrapperRows() map[string]wrapper {
 		"gosu":             {skip: 1},
 		"su-exec":          {skip: 1},
 		"cross-env":        {},
-		"perf":             {sub: "stat", spec: "-e --event -o=w --output=w -r --repeat -p --pid -t --tid -a -C --cpu -I -x"},
 		"prlimit":          {spec: "-p --pid -o --output"},
 		"numactl":          {spec: "-C -m -N -p -i --physcpubind --membind --cpunodebind --interleave --preferred"},
 		"cpulimit":         {spec: "-l --limit -p --pid -e --exe -P --path"},
 		"sshpass":          {spec: "-p -f=r -d -P"},
 		"caffeinate":       {spec: "-t -w"},
-		"uv":               {sub: "run", spec: "--with --python -p --directory --project --extra --group --env-file"},
-		"poetry":           {sub: "run"},
-		"pipenv":           {sub: "run"},
-		"pdm":              {sub: "run"},
-		"hatch":            {sub: "run"},
-		"rye":              {sub: "run"},
-		"bundle":           {sub: "exec"},
-		"conda":            {sub: "run", spec: "-n --name -p --prefix --cwd"},
-		"direnv":           {sub: "exec", skip: 1},
-		"mise":             {sub: "exec"},
-		"asdf":             {sub: "exec"},
-		"pnpm":             {sub: "exec"},
-		"yarn":             {sub: "exec"},
+		"uvx":              {spec: "--from --with -p --python --index-url --directory"},
+		"fakechroot":       {spec: "-s -l --lib -d --elfloader -e --environment -c --config-dir -b --bindir"},
+		"proot":            {spec: "-r=r --rootfs=r -b --bind -m --mount -q --qemu -w --pwd --cwd -k -S -R"},
+		"softlimit":        {spec: "-a -c -d -f -l -m -o -p -r -s -t"},
+		"daemonize":        {spec: "-c -e=w -o=w -p=w -l=w -u -E"},
+		"dtach":            {spec: "-e -r", skip: 1},
+		"abduco":           {spec: "-e", skip: 1},
+		"ifne":             {},
+		"xcrun":            {spec: "--sdk --toolchain"},
+	}
+}
+
+// runnerRows are the wrappers that are one by a subcommand: "uv run".
+func runnerRows() map[string]wrapper {
+	return map[string]wrapper{
+		"perf":       {sub: "stat record trace mem c2c lock sched kvm", spec: "-e --event -o=w --output=w -r --repeat -p --pid -t --tid -a -C --cpu -I -x"},
+		"uv":         {sub: "run", spec: "--with --python -p --directory --project --extra --group --env-file"},
+		"poetry":     {sub: "run"},
+		"pipenv":     {sub: "run"},
+		"pdm":        {sub: "run"},
+		"hatch":      {sub: "run"},
+		"rye":        {sub: "run"},
+		"bundle":     {sub: "exec"},
+		"conda":      {sub: "run", spec: "-n --name -p --prefix --cwd"},
+		"direnv":     {sub: "exec", skip: 1},
+		"mise":       {sub: "exec x", spec: "-j --jobs -C --cd"},
+		"asdf":       {sub: "exec"},
+		"yarn":       {sub: "exec dlx"},
+		"rbenv":      {sub: "exec"},
+		"pyenv":      {sub: "exec"},
+		"nodenv":     {sub: "exec"},
+		"goenv":      {sub: "exec"},
+		"jenv":       {sub: "exec"},
+		"opam":       {sub: "exec", spec: "--switch"},
+		"volta":      {sub: "run", spec: "--node --npm --yarn --pnpm"},
+		"fnm":        {sub: "exec", spec: "--using"},
+		"pixi":       {sub: "run", spec: "-e --environment --manifest-path"},
+		"devbox":     {sub: "run", spec: "-c --config -e --env"},
+		"mamba":      {sub: "run", spec: "-n --name -p --prefix --cwd"},
+		"micromamba": {sub: "run", spec: "-n --name -p --prefix --cwd"},
+		"lerna":      {sub: "exec", spec: "--scope --ignore --concurrency"},
+		"foreman":    {sub: "run", spec: "-e -f -d"},
+		"honcho":     {sub: "run", spec: "-e -f -d"},
+		"op":         {sub: "run", spec: "--env-file"},
+		"doppler":    {sub: "run", spec: "-p --project -c --config"},
+		"podman":     {sub: "unshare"},
+		"buildah":    {sub: "unshare"},
+		"pipx":       {sub: "run", spec: "--spec --python --pip-args --index-url"},
+		"rr":         {sub: "record", spec: "-n -c -o -s --env -v"},
 	}
 }
 
@@ -95,20 +135,23 @@ func (row wrapper) unwrap(name string) handler {
 	none := strings.Fields(row.none)
 	assigns := name == "cross-env" || name == "doas" || name == "sudo" || name == "systemd-run" || name == "run0"
 	return func(w *walker, st *state, c *cmd) output {
-		args := c.args
-		if row.sub != "" {
-			if len(args) == 0 || !args[0].is(row.sub) {
-				w.guessAll(st, c, args)
-				return output{}
-			}
-			args = args[1:]
+		args, ok := row.subcommand(c.args)
+		if !ok {
+			w.guessAll(st, c, c.args)
+			return output{}
 		}
 		p := g.split(args)
 		w.optionPaths(st, c, g, p)
+		row.pipes(w, st, p, name)
 		if len(none) > 0 && p.has(none...) {
 			return output{}
 		}
 		rest := row.skipOperands(w, st, c, p.rest)
+		switch name {
+		case "command", "builtin", "exec":
+		default:
+			st = st.clone() // what it runs is no part of the shell
+		}
 		if assigns {
 			rest = w.assignWords(st, rest)
 		}
@@ -116,6 +159,26 @@ func (row wrapper) unwrap(name string) handler {
 			st.keepIn = true
 		}
 		return w.run(st, rest, name)
+	}
+}
+
+// subcommand takes the one off that makes it a wrapper, if it needs one.
+func (row wrapper) subcommand(args []word) ([]word, bool) {
+	if row.sub == "" {
+		return args, true
+	}
+	if len(args) == 0 || !args[0].known() || wordIndex(row.sub, args[0].text()) < 0 {
+		return nil, false
+	}
+	return args[1:], true
+}
+
+// pipes judges the programs that output is sent to.
+func (row wrapper) pipes(w *walker, st *state, p parsed, name string) {
+	for _, v := range p.values(strings.Fields(row.pipe)...) {
+		if t := v.prefix(); t != "" && (t[0] == '|' || t[0] == '!') {
+			w.program(st.clone(), v.cut(1), name)
+		}
 	}
 }
 
