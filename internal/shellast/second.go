@@ -236,8 +236,12 @@ func (w *walker) names(st *state, text string, pos call.Pos, depth int) {
 		return
 	}
 	inName := func(r rune) bool { return r == '_' || r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9' }
+	assigns := assignsNumber(text)
 	for name := range strings.FieldsFuncSeq(text, func(r rune) bool { return !inName(r) }) {
 		v, ok := st.vars[name]
+		if assigns && isName(name) {
+			st.void(name)
+		}
 		if !ok {
 			if len(st.vars) >= maxVars && isName(name) {
 				w.code(nil, name, "there are more variables than can be followed", pos)
@@ -251,6 +255,21 @@ func (w *walker) names(st *state, text string, pos call.Pos, depth int) {
 			}
 		}
 	}
+}
+
+// assignsNumber reports whether an arithmetic expression may assign.
+func assignsNumber(text string) bool {
+	for _, op := range []string{"++", "--", "<<=", ">>="} {
+		if strings.Contains(text, op) {
+			return true
+		}
+	}
+	for i := range len(text) {
+		if text[i] == '=' && (i == 0 || strings.IndexByte("=!<>", text[i-1]) < 0) && (i+1 == len(text) || text[i+1] != '=') {
+			return true
+		}
+	}
+	return false
 }
 
 // evaluated judges a word whose value is evaluated as arithmetic.
