@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"os/user"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -48,7 +49,7 @@ exit "$s"
 // its own builtins, by functions where one can stand in and by a DEBUG trap
 // where none can.
 const prelude = `case $SHLVL in [0-9]) ;; *) builtin exit 1 ;; esac
-__trace() { builtin printf '%%s\037' "$@" $'\036' >>%[1]s/log; }
+__trace() { builtin local __line; builtin printf -v __line '%%s\037' "$@"; builtin printf '%%s\036' "$__line" >>%[1]s/log; }
 command_not_found_handle() { __trace "$@"; return 127; }
 for __name in %[2]s; do
   builtin eval "$__name() { __trace '$__name' \"\$@\"; builtin $__name \"\$@\"; }"
@@ -161,9 +162,17 @@ func (t *tracer) run(tb testing.TB, text, status string) [][]string {
 	}
 	var out [][]string
 	for r := range strings.SplitSeq(string(log), record) {
-		if r = strings.TrimPrefix(strings.TrimSuffix(r, unit), unit); r != "" {
-			out = append(out, strings.Split(r, unit))
+		if r == "" {
+			continue
 		}
+		// Without HOME, ~ is what the system says, and not the home of the fixture.
+		fields := strings.Split(strings.TrimSuffix(r, unit), unit)
+		for i, f := range fields {
+			if rest, ok := strings.CutPrefix(f, systemHome()+"/"); ok {
+				fields[i] = t.home + "/" + rest
+			}
+		}
+		out = append(out, fields)
 	}
 	return out
 }
@@ -439,4 +448,13 @@ func TestBashAgreesOnSyntax(t *testing.T) {
 	if compared < 500 || refused < 40 {
 		t.Errorf("%d commands, %d refused: the comparison is hollow", compared, refused)
 	}
+}
+
+// systemHome is the home that the system knows for this user.
+func systemHome() string {
+	u, err := user.LookupId(strconv.Itoa(os.Getuid()))
+	if err != nil {
+		return "/nowhere"
+	}
+	return u.HomeDir
 }

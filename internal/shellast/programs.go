@@ -329,7 +329,7 @@ func grep(w *walker, st *state, c *cmd) output {
 	default:
 		g = g.without("-r", "-g", "-t", "-T", "-j", "-M")
 	}
-	piped := r == roleReadAll && (st.in.kind == inputUnknown || st.in.kind == inputText)
+	piped := r == roleReadAll && st.in.comes()
 	p := g.split(c.args)
 	w.optionPaths(st, c, g, p)
 	for _, v := range p.values("--pre", "--hostname-bin") {

@@ -78,6 +78,13 @@ type input struct {
 	word word   // of inputUnknown, when parts of it are known
 	cons []int  // constructs that make it
 	pos  call.Pos
+	idle bool // nobody need ever write to it
+}
+
+// comes reports whether a program has something to read, and so need not look
+// for it elsewhere.
+func (in input) comes() bool {
+	return (in.kind == inputUnknown || in.kind == inputText) && !in.idle
 }
 
 type inputKind uint8

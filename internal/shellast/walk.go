@@ -536,7 +536,7 @@ func (w *walker) timed(st *state, x *syntax.TimeClause) output {
 func (w *walker) coproc(st *state, x *syntax.CoprocClause) {
 	w = w.alsoRuns()
 	sub := st.clone()
-	sub.in = input{kind: inputUnknown, text: w.text(x), pos: w.pos(x)} // the shell writes to it
+	sub.in = input{kind: inputUnknown, text: w.text(x), pos: w.pos(x), idle: true} // the shell may write to it
 	first := x.Stmt.Cmd
 	for {
 		b, ok := first.(*syntax.BinaryCmd)
