@@ -47,17 +47,17 @@ func eatFiles([]string) {
 // returns a function that checks that it came to no harm.
 func (w world) beside(t *testing.T) func() {
 	t.Helper()
-	started := make(chan struct{})
-	cmd := w.command("echo up; for i in 1 2 3 4 5 6 7 8; do sleep 0.2; echo $i; done")
+	cmd := w.command("echo up; until test -e enough; do sleep 0.1; done; echo down")
 	cmd.Timeout = time.Minute
 	r := w.start(t, cmd)
 	w.until(t, r, "up")
-	close(started)
 	return func() {
 		t.Helper()
-		<-started
+		if err := os.WriteFile(filepath.Join(w.root, "enough"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		out, err := r.Wait()
-		if err != nil || out.ExitCode != 0 || out.Stdout.Text() != "up\n1\n2\n3\n4\n5\n6\n7\n8\n" {
+		if err != nil || out.ExitCode != 0 || out.Stdout.Text() != "up\ndown\n" {
 			t.Errorf("the command beside it: %v %d %s", err, out.ExitCode, out.Combined.Text())
 		}
 		if out := w.run(t, "echo next"); out.Combined.Text() != "next\n" {
