@@ -173,20 +173,13 @@ func TestAnchorsThread(t *testing.T) {
 // the rest does it.
 func TestOldLandlock(t *testing.T) {
 	t.Parallel()
-	program := attackProgram(t)
 	w := newWorld(t, nil)
 	w.sb.only, w.sb.maxABI = LevelShared, 3
 	w.need(t)
 	if r := w.sb.Probe(t.Context()); r.LandlockABI != 3 || len(r.Held) < 20 {
 		t.Errorf("%+v", r)
 	}
-	copied, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(w.root+"/attack", copied, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	w.copyAttack(t)
 	for _, script := range []string{
 		"sleep 1040 & kill $! && ! wait $!", "set -m; sleep 1041 | sleep 1042 & kill -TERM -- -$! && ! wait $!",
 		"timeout -s KILL 0.05 sleep 1043; test $? = 137", "trap 'exit 0' USR1; kill -USR1 $$; exit 1", "bash -c 'kill -ABRT $$'; test $? = 134", "kill -0 0",

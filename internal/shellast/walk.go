@@ -738,7 +738,7 @@ func (w *walker) substitution(st *state, x *syntax.CmdSubst) bool {
 	w.f.Constructs = append(w.f.Constructs, call.Construct{Kind: kind, Text: w.text(x), Pos: w.pos(x)})
 	sub := st.clone()
 	if raw := w.text(x); x.Backquotes && strings.Contains(raw, `\`) && len(raw) > 1 {
-		w.reparse(sub, unescapeBackquotes(raw[1:len(raw)-1]), w.pos(x), w.via)
+		w.reparse(sub, unslash(raw[1:len(raw)-1], "$`\\"), w.pos(x), w.via)
 		return false
 	}
 	if x.TempFile || x.ReplyVar {
@@ -748,19 +748,6 @@ func (w *walker) substitution(st *state, x *syntax.CmdSubst) bool {
 	w.stmts(sub, x.Stmts)
 	w.finish(sub, m)
 	return printsNumber(x.Stmts)
-}
-
-// unescapeBackquotes removes one level of the escapes that are needed inside
-// backticks, as bash does before it reads the command.
-func unescapeBackquotes(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("$`\\", s[i+1]) >= 0 {
-			i++
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }
 
 // isCode reports whether a text runs something where it is evaluated again.
