@@ -163,7 +163,7 @@ func filterOf(tb testing.TB, f form) func(string) bool {
 const macHome = "/Users/me"
 
 func macPolicy() Policy {
-	root := macHome + "/work/project"
+	root := macHome + "/src/project"
 	return Policy{
 		Roots: []string{root}, StateDir: macHome + "/.local/state/zeph",
 		Secrets:  []string{macHome + "/.ssh", macHome + "/.netrc", "/etc/ssl/private", root + "/keys/prod.pem"},
@@ -226,7 +226,7 @@ func TestSeatbeltDecides(t *testing.T) {
 	p.CacheDir = p.StateDir + "/cache/1"
 	full := judgeOf(t, profileOf(t, macSetup(p, Roots|Caches), loopback{}))
 	closed := judgeOf(t, profileOf(t, macSetup(p, 0), loopback{}))
-	root := macHome + "/work/project"
+	root := macHome + "/src/project"
 	const read, write, unlink, create, meta, run = "file-read-data", "file-write-data", "file-write-unlink", "file-write-create",
 		"file-read-metadata", "process-exec"
 	for _, c := range []struct {
@@ -376,7 +376,7 @@ func TestSeatbeltRefusesWhatItCannotSay(t *testing.T) {
 	}
 	p := macPolicy()
 	for i := range 10_000 {
-		p.Secrets = append(p.Secrets, fmt.Sprintf("%s/work/project/deep/folder/secret-%d.pem", macHome, i))
+		p.Secrets = append(p.Secrets, fmt.Sprintf("%s/src/project/deep/folder/secret-%d.pem", macHome, i))
 	}
 	if _, err := seatbelt(macSetup(p, Roots), loopback{}); err == nil {
 		t.Error("a profile of any length is made")
